@@ -1,0 +1,47 @@
+// Loop: one thread's io_context with its listeners, dialled connections, timers and deadline sweeps.
+// Threads: run() occupies the calling thread; post() and stop() may be called from any thread; the rest on the loop.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "nezha/base/clock.h"
+#include "nezha/net/async.h"
+#include "nezha/net/stream.h"
+
+namespace nezha::net {
+
+struct SocketAddress {
+  std::string ip;  // canonical text
+  uint16_t port = 0;
+  std::string text() const;  // "127.0.0.1:80", "[::1]:80"
+};
+
+// A listening socket of one loop (SO_REUSEPORT: the kernel spreads connections over loops).
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // The next connection; fails once close() was called. Transient failures (no descriptors left) are waited out.
+  virtual Task<Result<std::unique_ptr<Stream>>> accept() = 0;
+  virtual void close() = 0;
+  virtual SocketAddress address() const = 0;  // with the port the kernel chose for port 0
+};
+
+class Loop {
+ public:
+  virtual ~Loop() = default;
+  virtual Executor executor() = 0;
+  virtual void run() = 0;   // returns after stop()
+  virtual void stop() = 0;
+  virtual void post(std::function<void()> work) = 0;
+
+  virtual Result<std::unique_ptr<Listener>> listen(const SocketAddress& address) = 0;
+  virtual Task<Result<std::unique_ptr<Stream>>> connect(const SocketAddress& address, SteadyTime deadline) = 0;
+  virtual Task<> sleep(std::chrono::milliseconds duration) = 0;
+};
+
+std::unique_ptr<Loop> make_loop();
+
+}  // namespace nezha::net

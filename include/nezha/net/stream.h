@@ -1,0 +1,40 @@
+// Stream: an ordered pair of byte flows (TCP, TLS), with a deadline. The seam between protocol code and the kernel:
+// tests put scripted and faulty streams here.
+// Threads: the loop's own. Errors are Remedy::kRetryLater (reset, timed out, cancelled).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "nezha/base/clock.h"
+#include "nezha/net/async.h"
+
+namespace nezha::net {
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // At least one byte, or 0 at the orderly end of the stream.
+  virtual Task<Result<size_t>> read_some(std::span<char> into) = 0;
+  // Writes as much of the pieces as the kernel takes at once without waiting; 0 is possible. For the fast path:
+  // a caller writes what is left with write().
+  virtual Result<size_t> try_write(std::span<const std::string_view> pieces) = 0;
+  // All of the pieces, waiting as needed.
+  virtual Task<Result<void>> write(std::span<const std::string_view> pieces) = 0;
+  // Past it, reads and writes under way fail. Checked about four times a second.
+  virtual void set_deadline(SteadyTime deadline) = 0;
+  // Ends our sending side in an orderly way; reading goes on.
+  virtual void shutdown_send() = 0;
+  // Ends both sides at once; with `reset` the peer sees a connection error instead of an orderly end.
+  virtual void close(bool reset) = 0;
+  // For a pooled connection: no byte and no end has arrived, as far as can be told without waiting.
+  virtual bool is_quiet() = 0;
+  // For logs: "10.0.0.1:4711".
+  virtual std::string peer() const = 0;
+};
+
+// Skips the first `bytes` of the pieces, in place.
+void advance(std::span<std::string_view>& pieces, size_t bytes);
+
+}  // namespace nezha::net

@@ -1,0 +1,260 @@
+// Loop on Asio: TCP listeners and connections, with deadlines swept by one timer instead of one timer per operation.
+#include "nezha/net/loop.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <list>
+#include <utility>
+
+#include "nezha/base/check.h"
+
+namespace nezha::net {
+namespace {
+
+using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
+using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
+using Timer = asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using boost::system::error_code;
+
+constexpr std::chrono::milliseconds kSweepEvery{250};
+constexpr size_t kPiecesPerCall = 64;
+
+auto io_failure(const error_code& ec) { return fail(Remedy::kRetryLater, ec.message()); }
+
+SocketAddress address_of(const asio::ip::tcp::endpoint& endpoint) {
+  return {endpoint.address().to_string(), endpoint.port()};
+}
+
+// What a loop knows of its open connections: enough to end those past their deadline.
+struct Deadlines {
+  struct Entry {
+    SteadyTime at = SteadyTime::max();
+    Socket* socket = nullptr;
+    bool expired = false;
+  };
+  std::list<Entry> entries;
+
+  void sweep(SteadyTime now) {
+    for (Entry& entry : entries) {
+      if (entry.at > now || entry.expired) continue;
+      entry.expired = true;
+      error_code ignored;
+      entry.socket->cancel(ignored);
+      // Not only pending operations: a later one must fail too.
+      entry.socket->shutdown(Socket::shutdown_both, ignored);
+    }
+  }
+};
+
+class TcpStream final : public Stream {
+ public:
+  TcpStream(Socket socket, Deadlines& deadlines) : socket_(std::move(socket)), deadlines_(deadlines) {
+    entry_ = deadlines_.entries.insert(deadlines_.entries.end(), {SteadyTime::max(), &socket_, false});
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
+    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  }
+  ~TcpStream() override { deadlines_.entries.erase(entry_); }
+
+  Task<Result<size_t>> read_some(std::span<char> into) override {
+    error_code ec;
+    const size_t size = co_await socket_.async_read_some(asio::buffer(into.data(), into.size()),
+                                                         asio::redirect_error(use_task, ec));
+    if (entry_->expired) co_return fail(Remedy::kRetryLater, "timed out");
+    if (ec == asio::error::eof) co_return size_t{0};
+    if (ec) co_return io_failure(ec);
+    co_return size;
+  }
+
+  Result<size_t> try_write(std::span<const std::string_view> pieces) override {
+    std::array<iovec, kPiecesPerCall> vectors;
+    const size_t count = std::min(pieces.size(), vectors.size());
+    for (size_t i = 0; i < count; ++i) vectors[i] = {const_cast<char*>(pieces[i].data()), pieces[i].size()};
+    msghdr message{};
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return static_cast<size_t>(sent);
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS) return size_t{0};
+    return io_failure(error_code(errno, boost::system::system_category()));
+  }
+
+  Task<Result<void>> write(std::span<const std::string_view> pieces) override {
+    std::vector<std::string_view> copy(pieces.begin(), pieces.end());
+    std::span<std::string_view> left(copy);
+    while (!left.empty()) {
+      NEZHA_CO_TRY(const size_t sent, try_write(left));
+      advance(left, sent);
+      if (left.empty()) break;
+      if (sent > 0) continue;
+      error_code ec;
+      co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(use_task, ec));
+      if (entry_->expired) co_return fail(Remedy::kRetryLater, "timed out");
+      if (ec) co_return io_failure(ec);
+    }
+    co_return ok();
+  }
+
+  void set_deadline(SteadyTime deadline) override { entry_->at = deadline; }
+
+  void shutdown_send() override {
+    error_code ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
+  }
+
+  void close(bool reset) override {
+    error_code ignored;
+    if (reset) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+    socket_.close(ignored);
+  }
+
+  bool is_quiet() override {
+    char byte;
+    const ssize_t got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+
+  std::string peer() const override {
+    error_code ec;
+    const auto endpoint = socket_.remote_endpoint(ec);
+    return ec ? "closed" : address_of(endpoint).text();
+  }
+
+ private:
+  Socket socket_;
+  Deadlines& deadlines_;
+  std::list<Deadlines::Entry>::iterator entry_;
+};
+
+class TcpListener final : public Listener {
+ public:
+  TcpListener(Acceptor acceptor, Deadlines& deadlines, Executor executor)
+      : acceptor_(std::move(acceptor)), deadlines_(deadlines), retry_(executor) {}
+
+  Task<Result<std::unique_ptr<Stream>>> accept() override {
+    for (;;) {
+      error_code ec;
+      Socket socket = co_await acceptor_.async_accept(asio::redirect_error(use_task, ec));
+      if (!ec) co_return std::make_unique<TcpStream>(std::move(socket), deadlines_);
+      if (closed_ || ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) co_return io_failure(ec);
+      // Out of descriptors or memory, or a peer that left already: wait a little and go on.
+      retry_.expires_after(std::chrono::milliseconds(50));
+      co_await retry_.async_wait(asio::redirect_error(use_task, ec));
+      if (closed_) co_return fail(Remedy::kRetryLater, "the listener was closed");
+    }
+  }
+
+  void close() override {
+    closed_ = true;
+    error_code ignored;
+    acceptor_.close(ignored);
+    retry_.cancel();
+  }
+
+  SocketAddress address() const override {
+    error_code ec;
+    return address_of(acceptor_.local_endpoint(ec));
+  }
+
+ private:
+  Acceptor acceptor_;
+  Deadlines& deadlines_;
+  Timer retry_;
+  bool closed_ = false;
+};
+
+class AsioLoop final : public Loop {
+ public:
+  AsioLoop() : context_(1), sweeper_(context_), work_(context_.get_executor()) { arm_sweeper(); }
+
+  Executor executor() override { return context_.get_executor(); }
+  void run() override { context_.run(); }
+  void stop() override { context_.stop(); }
+  void post(std::function<void()> work) override { asio::post(context_, std::move(work)); }
+
+  Result<std::unique_ptr<Listener>> listen(const SocketAddress& address) override {
+    error_code ec;
+    const auto ip = asio::ip::make_address(address.ip, ec);
+    if (ec) return fail(Remedy::kFixInput, "listen address " + address.text() + " is not an IP address");
+    Acceptor acceptor(context_);
+    const asio::ip::tcp::endpoint endpoint(ip, address.port);
+    const auto step = [&](const char* what) -> Result<void> {
+      if (!ec) return ok();
+      return fail(Remedy::kFixInput, std::string("cannot ") + what + " " + address.text() + ": " + ec.message());
+    };
+    acceptor.open(endpoint.protocol(), ec);
+    NEZHA_TRY(step("open a socket for"));
+    acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+    const int on = 1;
+    if (::setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) {
+      return fail(Remedy::kGiveUp, "this kernel has no SO_REUSEPORT");
+    }
+    acceptor.bind(endpoint, ec);
+    NEZHA_TRY(step("bind"));
+    acceptor.listen(4096, ec);
+    NEZHA_TRY(step("listen on"));
+    return std::make_unique<TcpListener>(std::move(acceptor), deadlines_, executor());
+  }
+
+  Task<Result<std::unique_ptr<Stream>>> connect(const SocketAddress& address, SteadyTime deadline) override {
+    error_code ec;
+    const auto ip = asio::ip::make_address(address.ip, ec);
+    if (ec) co_return fail(Remedy::kFixInput, address.ip + " is not an IP address");
+    Socket socket(context_);
+    const auto entry = deadlines_.entries.insert(deadlines_.entries.end(), {deadline, &socket, false});
+    co_await socket.async_connect(asio::ip::tcp::endpoint(ip, address.port), asio::redirect_error(use_task, ec));
+    const bool expired = entry->expired;
+    deadlines_.entries.erase(entry);
+    if (expired) co_return fail(Remedy::kRetryLater, "connecting to " + address.text() + " timed out");
+    if (ec) co_return fail(Remedy::kRetryLater, "connecting to " + address.text() + ": " + ec.message());
+    co_return std::make_unique<TcpStream>(std::move(socket), deadlines_);
+  }
+
+  Task<> sleep(std::chrono::milliseconds duration) override {
+    Timer timer(context_, duration);
+    error_code ignored;
+    co_await timer.async_wait(asio::redirect_error(use_task, ignored));
+  }
+
+ private:
+  void arm_sweeper() {
+    sweeper_.expires_after(kSweepEvery);
+    sweeper_.async_wait([this](const error_code& ec) {
+      if (ec) return;
+      deadlines_.sweep(std::chrono::steady_clock::now());
+      arm_sweeper();
+    });
+  }
+
+  Deadlines deadlines_;  // before the context: sockets in pending handlers outlive nothing they use
+  asio::io_context context_;
+  Timer sweeper_;
+  asio::executor_work_guard<Executor> work_;
+};
+
+}  // namespace
+
+void advance(std::span<std::string_view>& pieces, size_t bytes) {
+  while (!pieces.empty() && bytes >= pieces.front().size()) {
+    bytes -= pieces.front().size();
+    pieces = pieces.subspan(1);
+  }
+  if (!pieces.empty()) pieces.front().remove_prefix(bytes);
+}
+
+std::string SocketAddress::text() const {
+  const bool v6 = ip.find(':') != std::string::npos;
+  return (v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port);
+}
+
+std::unique_ptr<Loop> make_loop() { return std::make_unique<AsioLoop>(); }
+
+}  // namespace nezha::net
