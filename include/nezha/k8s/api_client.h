@@ -49,8 +49,8 @@ class ApiClient {
  public:
   struct Limits {
     std::chrono::milliseconds connect{5'000};
-    std::chrono::milliseconds request{15'000};        // silence while an answer is awaited
-    size_t response_bytes_max = 16 * 1024 * 1024;     // one object is at most 3 MiB; a list is read in pages
+    std::chrono::milliseconds request{15'000};     // silence while an answer is awaited
+    size_t response_bytes_max = 16 * 1024 * 1024;  // one object is at most 3 MiB; a list is read in pages
   };
 
   explicit ApiClient(ApiServer server);
@@ -61,10 +61,11 @@ class ApiClient {
 
   // Each returns the object the server answered with.
   [[nodiscard]] Result<std::string> get(const Resource& resource, const Namespace& name_space, std::string_view name);
-  [[nodiscard]] Result<std::string> create(const Resource& resource, const Namespace& name_space, std::string_view json);
+  [[nodiscard]] Result<std::string> create(const Resource& resource, const Namespace& name_space,
+                                           std::string_view json);
   // Replaces the object. With metadata.resourceVersion in `json` a change since that version is a 409.
-  [[nodiscard]] Result<std::string> update(const Resource& resource, const Namespace& name_space,
-                                           std::string_view name, std::string_view json);
+  [[nodiscard]] Result<std::string> update(const Resource& resource, const Namespace& name_space, std::string_view name,
+                                           std::string_view json);
   [[nodiscard]] Result<std::string> patch(const Resource& resource, const Namespace& name_space, std::string_view name,
                                           PatchType type, std::string_view body);
   // One page of a list: `page_token` is metadata.continue of the page before, empty for the first.

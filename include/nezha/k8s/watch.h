@@ -47,10 +47,10 @@ using Snapshot = std::map<ObjectKey, std::shared_ptr<const Object>>;
 struct WatchOptions {
   std::chrono::milliseconds backoff_first{500};
   std::chrono::milliseconds backoff_max{30'000};
-  std::chrono::seconds server_timeout{240};     // after which the server is asked to end a watch
+  std::chrono::seconds server_timeout{240};  // after which the server is asked to end a watch
   size_t page_items = 100;
-  size_t event_bytes_max = 8 * 1024 * 1024;     // one line of the stream
-  size_t objects_max = 10'000;                  // more than this is refused: the state is kept in memory
+  size_t event_bytes_max = 8 * 1024 * 1024;  // one line of the stream
+  size_t objects_max = 10'000;               // more than this is refused: the state is kept in memory
 };
 
 class Watch {

@@ -1,0 +1,102 @@
+#include "nezha/k8s/api_client.h"
+
+#include <utility>
+
+#include "src/k8s/client/failure.h"
+#include "src/k8s/client/scope_target.h"
+#include "src/k8s/client/transport.h"
+
+namespace nezha::k8s {
+namespace {
+
+constexpr const char* kJsonType = "application/json";
+
+const char* content_type_of(PatchType type) {
+  switch (type) {
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kStrategic:
+      return "application/strategic-merge-patch+json";
+  }
+  return kJsonType;
+}
+
+}  // namespace
+
+std::string Resource::path(const Namespace& name_space) const {
+  std::string out = group.empty() ? "/api/" + version : "/apis/" + group + "/" + version;
+  if (!name_space.get().empty()) out += "/namespaces/" + percent_encode(name_space.get());
+  return out + "/" + plural;
+}
+
+std::string Resource::path(const Namespace& name_space, std::string_view name) const {
+  return path(name_space) + "/" + percent_encode(name);
+}
+
+std::string scope_target(const Scope& scope) {
+  std::string out = scope.resource.path(scope.name_space) + "?";
+  if (!scope.label_selector.empty()) out += "labelSelector=" + percent_encode(scope.label_selector) + "&";
+  if (!scope.field_selector.empty()) out += "fieldSelector=" + percent_encode(scope.field_selector) + "&";
+  return out;
+}
+
+class ApiClient::Connection {
+ public:
+  Connection(ApiServer server, const Limits& limits)
+      : transport_(std::move(server), {limits.connect, limits.request, limits.response_bytes_max}) {}
+
+  Result<std::string> call(const WireRequest& request) {
+    auto answer = transport_.send(request);
+    if (!answer && answer.error().remedy == Remedy::kRetryHere && request.method == "GET") {
+      answer = transport_.send(request);
+    }
+    if (!answer) {
+      Error error = answer.error();
+      if (error.remedy == Remedy::kRetryHere) error.remedy = Remedy::kRetryLater;
+      return fail(error.remedy, std::move(error.message));
+    }
+    if (answer.value().status >= 200 && answer.value().status < 300) return std::move(answer.value().body);
+    return BOOST_OUTCOME_V2_NAMESPACE::failure(
+        error_of_answer(request.method + " " + request.target, answer.value().status, answer.value().body));
+  }
+
+  void stop() { transport_.stop(); }
+
+ private:
+  Transport transport_;
+};
+
+ApiClient::ApiClient(ApiServer server) : ApiClient(std::move(server), Limits{}) {}
+ApiClient::ApiClient(ApiServer server, Limits limits)
+    : connection_(std::make_unique<Connection>(std::move(server), limits)) {}
+ApiClient::~ApiClient() = default;
+
+Result<std::string> ApiClient::get(const Resource& resource, const Namespace& name_space, std::string_view name) {
+  return connection_->call({"GET", resource.path(name_space, name), {}, {}});
+}
+
+Result<std::string> ApiClient::create(const Resource& resource, const Namespace& name_space, std::string_view json) {
+  return connection_->call({"POST", resource.path(name_space), std::string(json), kJsonType});
+}
+
+Result<std::string> ApiClient::update(const Resource& resource, const Namespace& name_space, std::string_view name,
+                                      std::string_view json) {
+  return connection_->call({"PUT", resource.path(name_space, name), std::string(json), kJsonType});
+}
+
+Result<std::string> ApiClient::patch(const Resource& resource, const Namespace& name_space, std::string_view name,
+                                     PatchType type, std::string_view body) {
+  return connection_->call({"PATCH", resource.path(name_space, name), std::string(body), content_type_of(type)});
+}
+
+Result<std::string> ApiClient::list(const Scope& scope, size_t page_items, std::string_view page_token) {
+  std::string target = scope_target(scope) + "limit=" + std::to_string(page_items);
+  if (!page_token.empty()) target += "&continue=" + percent_encode(page_token);
+  return connection_->call({"GET", std::move(target), {}, {}});
+}
+
+void ApiClient::stop() { connection_->stop(); }
+
+}  // namespace nezha::k8s
