@@ -17,6 +17,10 @@ inline constexpr size_t kHostsPerUpstreamMax = 1000;
 // Admission.
 inline constexpr size_t kReviewBytesMax = 8 * 1024 * 1024;    // the API server sends at most 3 MiB of object, twice
 inline constexpr size_t kReviewNestingMax = 200;
+inline constexpr size_t kAnnotationsBytesMax = 256 * 1024;    // the API server refuses a pod with more, keys and values
+inline constexpr size_t kStatusHostsMax = 100;                // listed in nezha.io/status; the rest is counted
+inline constexpr size_t kStatusReasonsMax = 20;
+inline constexpr size_t kHostsLineBytesMusl = 511;            // musl reads /etc/hosts in lines of this length
 
 // HTTP, both directions.
 inline constexpr size_t kHeadBytesMax = 64 * 1024;            // request or response line plus all fields

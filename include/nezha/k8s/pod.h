@@ -1,0 +1,50 @@
+// Pod: what Nezha needs to know of a pod, read from the raw object. A value; it never turns back into a pod, so
+// fields that this version does not know cannot get lost.
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "nezha/base/result.h"
+
+namespace nezha::k8s {
+
+// JSON tells an absent member from a null one; a patch must create a list or object in both cases.
+enum class Presence { kAbsent, kNull, kPresent };
+
+struct HostAlias {
+  std::string ip;  // as the pod spells it
+  Presence hostnames_presence = Presence::kAbsent;
+  std::vector<std::string> hostnames;
+};
+
+struct Container {
+  std::string name;
+  std::vector<std::string> mount_paths;
+};
+
+struct Pod {
+  std::string name;           // empty when the pod has only generateName
+  std::string generate_name;  // for messages, never for names of parts
+  Presence metadata_presence = Presence::kAbsent;
+  Presence annotations_presence = Presence::kAbsent;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+
+  bool host_network = false;
+  Presence host_aliases_presence = Presence::kAbsent;
+  std::vector<HostAlias> host_aliases;  // in the pod's order
+  std::vector<Container> containers;    // init containers first, then containers, then ephemeral ones
+
+  const std::string* label(const std::string& key) const;       // null when absent; borrowed
+  const std::string* annotation(const std::string& key) const;  // null when absent; borrowed
+};
+
+// Fails with kFixInput and the path of the offending value ("spec.hostAliases[0].ip is not a string") when the object
+// is no pod that the API server could decode.
+[[nodiscard]] Result<Pod> read_pod(const nlohmann::json& object);
+
+}  // namespace nezha::k8s

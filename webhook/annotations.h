@@ -1,0 +1,33 @@
+// Every label and annotation that Nezha reads or writes on Kubernetes objects: meaning, values, default.
+#pragma once
+
+namespace nezha::webhook {
+
+// Label on a pod: "true" opts in, "false" opts out where the namespace opts in with the same label.
+// Label on a namespace: "true" opts all its pods in. Any other value counts as absent.
+inline constexpr const char* kInjectLabel = "nezha.io/inject";
+
+// Annotation on a pod: "central" or "sidecar" overrides the mode of every rule that matches. Default: the rule's.
+inline constexpr const char* kModeAnnotation = "nezha.io/mode";
+
+// Annotation on a pod: the name of the one injection rule to use, whatever the rule's selector says.
+// The namespace's own rules are looked up before the cluster's. Default: every rule whose selector matches.
+// (On a ConfigMap the same key is a label: "true" offers its rules to its namespace.)
+inline constexpr const char* kConfigAnnotation = "nezha.io/config";
+
+// Annotation written by the webhook: compact JSON
+//   {"rule": names joined by commas, "mode": "central", "hosts": [...], "reasons": [...]}
+// with "hostsMore": n when more hosts are aliased than the list shows. Reasons say what was not done and why.
+inline constexpr const char* kStatusAnnotation = "nezha.io/status";
+
+// Label on a namespace, value "enabled": its pods are considered for the ancestor's format.
+inline constexpr const char* kAncestorNamespaceLabel = "hostaliases-injector";
+inline constexpr const char* kAncestorNamespaceValue = "enabled";
+
+// Label on a pod: its value chooses the item of the ancestor's format.
+inline constexpr const char* kAncestorPodLabel = "app";
+
+// Annotation that the kubelet sets on mirror pods, which show static pods and cannot be changed. Only read.
+inline constexpr const char* kMirrorAnnotation = "kubernetes.io/config.mirror";
+
+}  // namespace nezha::webhook
