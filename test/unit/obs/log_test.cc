@@ -37,8 +37,9 @@ TEST(Log, JsonLineHasTimeLevelMessageAndFields) {
 }
 
 TEST(Log, JsonKeepsHostileText) {
-  for (const auto& text : {"quote \" backslash \\ slash /"s, "line\nfeed\r\n\ttab"s, "nul \0 inside"s, "bell \x07 del \x7f"s,
-                           "{\"level\":\"error\"}"s, "format {} %s %v %%"s, "grüße 漢字 \U0001F600"s, ""s}) {
+  for (const auto& text :
+       {"quote \" backslash \\ slash /"s, "line\nfeed\r\n\ttab"s, "nul \0 inside"s, "bell \x07 del \x7f"s,
+        "{\"level\":\"error\"}"s, "format {} %s %v %%"s, "grüße 漢字 \U0001F600"s, ""s}) {
     const auto line = one_json_line(captured(LogFormat::kJson, [&](Log& log) { log.info(text, {{text, text}}); }));
     EXPECT_EQ(line.at("message"), text);
     EXPECT_EQ(line.at(text), text);
@@ -47,14 +48,14 @@ TEST(Log, JsonKeepsHostileText) {
 
 TEST(Log, JsonReplacesBytesThatAreNotUtf8) {
   const std::pair<std::string, std::string> cases[] = {
-      {"\xFF", "\uFFFD"},                         // never a lead byte
-      {"a\xC3", "a\uFFFD"},                       // cut after the lead byte
-      {"\xC0\xAF", "\uFFFD\uFFFD"},               // overlong slash
-      {"\xE0\x80\xAF", "\uFFFD\uFFFD\uFFFD"},     // overlong, three bytes
-      {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},     // surrogate
+      {"\xFF", "\uFFFD"},                                // never a lead byte
+      {"a\xC3", "a\uFFFD"},                              // cut after the lead byte
+      {"\xC0\xAF", "\uFFFD\uFFFD"},                      // overlong slash
+      {"\xE0\x80\xAF", "\uFFFD\uFFFD\uFFFD"},            // overlong, three bytes
+      {"\xED\xA0\x80", "\uFFFD\uFFFD\uFFFD"},            // surrogate
       {"\xF4\x90\x80\x80", "\uFFFD\uFFFD\uFFFD\uFFFD"},  // above U+10FFFF
-      {"\xF0\x9F\x98", "\uFFFD\uFFFD\uFFFD"},     // cut in the middle
-      {"\x80z", "\uFFFDz"},                       // continuation without a lead
+      {"\xF0\x9F\x98", "\uFFFD\uFFFD\uFFFD"},            // cut in the middle
+      {"\x80z", "\uFFFDz"},                              // continuation without a lead
   };
   for (const auto& [bytes, wanted] : cases)
     EXPECT_EQ(one_json_line(captured(LogFormat::kJson, [&](Log& log) { log.error(bytes); })).at("message"), wanted);
@@ -69,7 +70,8 @@ TEST(Log, JsonIsValidForEveryPairOfBytes) {
 
 TEST(Log, TextQuotesWhatIsNotAWord) {
   const std::string line = captured(LogFormat::kText, [](Log& log) {
-    log.info("pod admitted", {{"rule", "default"}, {"empty", ""}, {"why", "two words"}, {"fake", "x level=error\nerror y"}});
+    log.info("pod admitted",
+             {{"rule", "default"}, {"empty", ""}, {"why", "two words"}, {"fake", "x level=error\nerror y"}});
   });
   const std::string wanted =
       "Z info pod admitted rule=default empty=\"\" why=\"two words\" fake=\"x level=error\\nerror y\"\n";

@@ -1,0 +1,137 @@
+// The sections for the programs themselves: `cache:`, `webhook:`, `listen:`, `resolver:`, `tls:`.
+#include <set>
+
+#include "src/config/sections.h"
+
+namespace nezha::config {
+namespace {
+
+constexpr size_t kTiersMax = 16;
+constexpr size_t kAddressesMax = 64;
+constexpr size_t kCertificatesMax = 1000;
+
+Result<TierSettings> read_tier(const View& view) {
+  NEZHA_TRY(view.expect_map({"medium", "path", "size"}));
+  NEZHA_TRY(const auto medium, view.require("medium", "nvme"));
+  NEZHA_TRY(const auto size, view.require("size", "200Gi"));
+  TierSettings tier;
+  NEZHA_TRY(const auto index, medium.one_of({"memory", "pmem", "nvme"}));
+  tier.medium = static_cast<Medium>(index);
+  NEZHA_TRY(tier.size_bytes, size.size_bytes());
+  const auto path = view.find("path");
+  if (tier.medium == Medium::kMemory) {
+    if (path) return path->error("is not used by medium memory; remove it");
+    return tier;
+  }
+  if (!path) return view.error("has no path; add for example path: /cache/nezha, a directory for this tier alone");
+  NEZHA_TRY(tier.path, path->absolute_path());
+  return tier;
+}
+
+Result<std::vector<TierSettings>> read_tiers(const View& view) {
+  NEZHA_TRY(const auto views, view.items(kTiersMax));
+  std::vector<TierSettings> tiers;
+  std::set<std::string> paths;
+  for (const View& item : views) {
+    NEZHA_TRY(auto tier, read_tier(item));
+    if (!paths.insert(tier.path).second) {
+      return item.error((tier.path.empty() ? "is a second memory tier" : "has the path of another tier") +
+                        std::string("; give each tier a place of its own"));
+    }
+    tiers.push_back(std::move(tier));
+  }
+  return tiers;
+}
+
+Result<std::vector<ListenAddress>> read_addresses(const View& view, std::optional<uint16_t> port_default,
+                                                  bool zero_allowed) {
+  const auto read_one = [&](const View& item) { return item.address(port_default, zero_allowed); };
+  return read_list<ListenAddress>(view, kAddressesMax, read_one);
+}
+
+Result<TlsSettings::Pair> read_pair(const View& view) {
+  NEZHA_TRY(view.expect_map({"certificate", "key"}));
+  NEZHA_TRY(const auto certificate, view.require("certificate", "/tls/tls.crt"));
+  NEZHA_TRY(const auto key, view.require("key", "/tls/tls.key"));
+  TlsSettings::Pair pair;
+  NEZHA_TRY(pair.certificate_path, certificate.absolute_path());
+  NEZHA_TRY(pair.key_path, key.absolute_path());
+  return pair;
+}
+
+}  // namespace
+
+Result<CacheSettings> read_cache(const View& top) {
+  CacheSettings cache;
+  const auto section = top.find("cache");
+  if (!section) return cache;
+  NEZHA_TRY(section->expect_map({"memory", "tiers"}));
+  if (const auto memory = section->find("memory")) {
+    NEZHA_TRY(cache.memory_bytes, memory->size_bytes());
+  }
+  if (const auto tiers = section->find("tiers")) {
+    NEZHA_TRY(cache.tiers, read_tiers(*tiers));
+  }
+  return cache;
+}
+
+Result<WebhookSettings> read_webhook(const View& top) {
+  WebhookSettings webhook;
+  const auto section = top.find("webhook");
+  if (!section) return webhook;
+  NEZHA_TRY(section->expect_map({"cacheAddress", "sidecarImage"}));
+  if (const auto address = section->find("cacheAddress")) {
+    NEZHA_TRY(webhook.cache_address, address->ip());
+  }
+  if (const auto image = section->find("sidecarImage")) {
+    NEZHA_TRY(webhook.sidecar_image, image->text());
+    if (webhook.sidecar_image->find_first_of(" \t\r\n") != std::string::npos) {
+      return image->error(quoted(*webhook.sidecar_image) + " has blanks; write NAME:TAG or NAME@DIGEST");
+    }
+  }
+  return webhook;
+}
+
+Result<ListenSettings> read_listen(const View& top) {
+  ListenSettings listen;
+  const auto section = top.find("listen");
+  if (!section) return listen;
+  NEZHA_TRY(section->expect_map({"http", "https", "admin"}));
+  if (const auto http = section->find("http")) {
+    NEZHA_TRY(listen.http, read_addresses(*http, std::nullopt, true));
+  }
+  if (const auto https = section->find("https")) {
+    NEZHA_TRY(listen.https, read_addresses(*https, std::nullopt, true));
+  }
+  if (const auto admin = section->find("admin")) {
+    NEZHA_TRY(listen.admin, admin->address(std::nullopt, true));
+  }
+  return listen;
+}
+
+Result<std::vector<ListenAddress>> read_resolver(const View& top) {
+  const auto section = top.find("resolver");
+  if (!section) return std::vector<ListenAddress>();
+  NEZHA_TRY(section->expect_map({"servers"}));
+  NEZHA_TRY(const auto servers, section->require("servers", "[\"10.96.0.10:53\"]"));
+  constexpr uint16_t kDnsPort = 53;
+  NEZHA_TRY(auto addresses, read_addresses(servers, kDnsPort, false));
+  if (addresses.empty()) return servers.error("is empty; list a server, or remove resolver to use /etc/resolv.conf");
+  return addresses;
+}
+
+Result<TlsSettings> read_tls(const View& top) {
+  TlsSettings tls;
+  const auto section = top.find("tls");
+  if (!section) return tls;
+  NEZHA_TRY(section->expect_map({"certificates", "ca"}));
+  if (const auto certificates = section->find("certificates")) {
+    NEZHA_TRY(tls.certificates, read_list<TlsSettings::Pair>(*certificates, kCertificatesMax, read_pair));
+  }
+  if (const auto ca = section->find("ca")) {
+    NEZHA_TRY(tls.ca, read_pair(*ca));
+  }
+  return tls;
+}
+
+}  // namespace nezha::config
