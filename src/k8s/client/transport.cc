@@ -85,6 +85,27 @@ void enable_keepalive(int socket) {
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+std::string words_of(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return "cannot connect";
+    case httplib::Error::ConnectionTimeout:
+      return "cannot connect in time";
+    case httplib::Error::Read:
+      return "the connection was cut, or the answer did not come in time";
+    case httplib::Error::Write:
+      return "the connection was cut while the request was sent";
+    case httplib::Error::SSLConnection:
+      return "the TLS handshake failed";
+    case httplib::Error::SSLLoadingCerts:
+      return "the CA file cannot be read as PEM certificates";
+    case httplib::Error::SSLServerVerification:
+      return "the server's certificate is not trusted by the CA file";
+    default:
+      return httplib::to_string(error);
+  }
+}
+
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -194,8 +215,7 @@ class Transport::Impl {
     if (stopped_) return fail(Remedy::kRetryLater, call + ": stopped");
     if (broken != nullptr) return fail(Remedy::kRetryLater, call + ": " + broken);
     const bool no_answer = answer.status == 0 && error != httplib::Error::Connection;
-    return fail(reused && no_answer ? Remedy::kRetryHere : Remedy::kRetryLater,
-                call + ": " + httplib::to_string(error));
+    return fail(reused && no_answer ? Remedy::kRetryHere : Remedy::kRetryLater, call + ": " + words_of(error));
   }
 
   httplib::Error run(const httplib::Request& wire) {
