@@ -28,6 +28,7 @@ Change change_readable_pod(Entry entry, const Namespace& name_space, const nlohm
   auto pod = k8s::read_pod(object);
   if (!pod) return failed(pod.error().message);
   Change change;
+  change.pod = pod.value().name.empty() ? pod.value().generate_name : pod.value().name;
   change.decision = decide(entry, name_space, pod.value(), policy);
   Edits edits = mutate(pod.value(), change.decision);
   change.patch = to_patch(pod.value(), edits.list);
@@ -40,15 +41,32 @@ Change change_readable_pod(Entry entry, const Namespace& name_space, const nlohm
   return change;
 }
 
+Answer refused(int http_status, const char* result, const std::string& message) {
+  Answer answer;
+  answer.http_status = http_status;
+  answer.result = result;
+  answer.body = error_body(message);
+  answer.note = message;
+  return answer;
+}
+
 Answer admit_or_throw(Entry entry, std::string_view body, const Policy& policy) {
   auto request = k8s::parse_review(body, limits::kReviewNestingMax);
-  if (!request) return {400, "malformed", error_body(request.error().message)};
-  k8s::AdmissionAnswer answer{request.value().uid, {}, {}};
-  if (!creates_pod(request.value())) return {200, "not-a-pod", k8s::write_review(answer)};
-  Change change = change_pod(entry, request.value().name_space, *request.value().object, policy);
-  answer.patch = std::move(change.patch);
-  answer.warnings = std::move(change.warnings);
-  return {200, change.failed ? "error" : to_string(change.decision.verdict), k8s::write_review(answer)};
+  if (!request) return refused(400, "malformed", request.error().message);
+  Answer answer;
+  answer.name_space = request.value().name_space.get();
+  if (!creates_pod(request.value())) {
+    answer.result = "not-a-pod";
+    answer.body = k8s::write_review({request.value().uid, {}, {}});
+    return answer;
+  }
+  const Change change = change_pod(entry, request.value().name_space, *request.value().object, policy);
+  answer.result = change.failed ? "error" : to_string(change.decision.verdict);
+  answer.body = k8s::write_review({request.value().uid, change.patch, change.warnings});
+  answer.pod = change.pod;
+  for (const auto& rule : change.decision.rules) answer.rules += (answer.rules.empty() ? "" : ",") + rule;
+  if (!change.warnings.empty()) answer.note = change.warnings.front();
+  return answer;
 }
 
 }  // namespace
@@ -66,7 +84,7 @@ Answer admit(Entry entry, std::string_view body, const Policy& policy) {
     return admit_or_throw(entry, body, policy);
   } catch (const std::exception& e) {
     // Without the uid no review can be answered; the API server then follows failurePolicy: Ignore.
-    return {500, "error", error_body(std::string("internal error: ") + e.what())};
+    return refused(500, "error", std::string("internal error: ") + e.what());
   }
 }
 

@@ -20,6 +20,7 @@ struct Change {
   Decision decision;
   std::vector<k8s::PatchOp> patch;    // empty: untouched
   std::vector<std::string> warnings;  // for the user who creates the pod
+  std::string pod;                    // its name, or generateName; empty where unknown
   bool failed = false;                // the pod could not be read or changed, for the reason in warnings
 };
 // `object` is a pod, or a pod template: an object with spec and, usually, metadata.
@@ -28,7 +29,12 @@ Change change_pod(Entry entry, const Namespace& name_space, const nlohmann::json
 struct Answer {
   int http_status = 200;
   std::string result;  // for metrics: a Verdict, "not-a-pod", "error" or "malformed"
-  std::string body;    // the review, or {"message": ...} with status 400
+  std::string body;    // the review, or {"message": ...} with status 400 or 500
+  // For the log; empty where unknown.
+  std::string name_space;
+  std::string pod;    // its name, or generateName
+  std::string rules;  // joined by commas
+  std::string note;   // the first warning, or what is wrong with the review
 };
 Answer admit(Entry entry, std::string_view body, const Policy& policy);
 

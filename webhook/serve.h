@@ -4,7 +4,7 @@
 //   GET  /healthz                                                         200 while the server runs
 //
 // Statuses: 200 with a review; 400 malformed review; 404 unknown path; 405 wrong method; 413 body over
-// limits::kReviewBytesMax; 415 not application/json. Every error has a JSON body {"message": "..."}.
+// limits::kReviewBytesMax; 415 not application/json, or packed; 408 and 411 as HTTP has them. Every error has a JSON body {"message": "..."}.
 // A request that waits for bytes longer than the read timeout is closed; an idle connection after the idle timeout.
 // Certificates come from a CertificateSource at every handshake, so a rotation needs no restart.
 //
@@ -28,10 +28,11 @@ namespace nezha::webhook {
 
 struct ServeSettings {
   std::string address = "0.0.0.0";
-  uint16_t port = 8443;                         // 0: any free port, see AdmissionServer::port()
-  size_t connections_max = 512;                 // each has a thread while it is open; more wait in the backlog
-  std::chrono::milliseconds read_timeout{5000};   // silence inside a request
-  std::chrono::seconds idle_timeout{60};          // a kept-alive connection between two requests
+  uint16_t port = 8443;  // 0: any free port, see AdmissionServer::port()
+  size_t connections_max = 512;  // each has a thread while it is open; one more closes the longest idle one
+  std::chrono::milliseconds read_timeout{5'000};  // silence inside a request, and inside an answer
+  std::chrono::milliseconds request_timeout{10'000};  // from the head of a request to the end of its body
+  std::chrono::seconds idle_timeout{120};  // a kept-alive connection between two requests; API servers close after 90 s
   // After stop(): how long reviews are still accepted, with `Connection: close`, while the Service's endpoints
   // forget this replica. What is in flight then is finished.
   std::chrono::milliseconds drain_grace{10'000};

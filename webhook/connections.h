@@ -1,0 +1,54 @@
+// OpenConnections: which TLS connections of the admission server are open, and which of them wait for a request.
+// It lets a full server make room, and a draining one end the connections that would only idle.
+// Threads: any.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace nezha::webhook {
+
+class OpenConnections {
+ public:
+  OpenConnections() = default;
+  OpenConnections(const OpenConnections&) = delete;
+  OpenConnections& operator=(const OpenConnections&) = delete;
+
+  // Follows every connection made from this context. REQUIRES: *this outlives the context.
+  void watch(SSL_CTX& context);
+
+  // A request of this connection begins or has been answered.
+  void begin_request(const SSL* connection);
+  void end_request(const SSL* connection);
+
+  // No byte more is read from the connection; what was received is still answered.
+  void close_after_this(const SSL* connection);
+  // The same for the connection that has waited longest for a request; false when none waits.
+  bool close_longest_idle();
+  // The same for every connection that waits for a request.
+  void close_idle();
+
+ private:
+  enum class State { kHandshake, kIdle, kBusy };
+  struct Connection {
+    int descriptor = -1;
+    State state = State::kHandshake;
+    uint64_t idle_since = 0;  // a count, not a time: smaller has waited longer
+  };
+
+  static int free_index();
+  static void on_state(const SSL* connection, int where, int result);
+  static void on_free(void* connection, void* self, CRYPTO_EX_DATA* data, int index, long number, void* pointer);
+
+  void opened(SSL* connection);
+  void move(const SSL* connection, State from, State to);
+
+  std::mutex mutex_;
+  uint64_t ticks_ = 0;
+  std::map<const void*, Connection> connections_;  // by SSL*
+};
+
+}  // namespace nezha::webhook
