@@ -1,0 +1,197 @@
+#include "cache/classify/classify.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "nezha/base/text.h"
+
+namespace nezha::cache {
+namespace {
+
+// Request fields that prove, or may prove, who is asking.
+constexpr std::array<std::string_view, 7> kCredentialFields = {
+    "Authorization", "Cookie", "X-Auth-Token", "X-Api-Key", "Private-Token", "X-Amz-Security-Token", "X-Goog-Api-Key"};
+
+constexpr std::array<std::string_view, 3> kPreconditions = {"If-Match", "If-None-Match", "If-Modified-Since"};
+
+// Sub-resources of S3 objects and buckets that are never stored.
+constexpr std::array<std::string_view, 12> kS3SubResources = {"acl",     "policy",   "tagging",  "select",    "uploads", "location",
+                                                              "torrent", "versions", "lifecycle", "cors", "uploadId", "list-type"};
+
+constexpr size_t kLoopHopsMax = 8;
+
+Classified refuse(int status, std::string reason) {
+  Classified out;
+  out.status = status;
+  out.reason = std::move(reason);
+  return out;
+}
+
+struct Target {
+  std::string host;  // lower case, no port
+  std::optional<uint16_t> port;
+  std::string_view path;   // raw, begins with '/'
+  std::string_view query;  // raw, without '?'
+};
+
+// "host", "host:port", "[v6]:port".
+bool split_authority(std::string_view authority, Target& out) {
+  std::string_view host = authority, port;
+  if (authority.starts_with('[')) {
+    const size_t bracket = authority.find(']');
+    if (bracket == std::string_view::npos) return false;
+    host = authority.substr(0, bracket + 1);
+    port = authority.substr(bracket + 1);
+    if (!port.empty() && port[0] != ':') return false;
+    if (!port.empty()) port.remove_prefix(1);
+  } else if (const size_t colon = authority.find(':'); colon != std::string_view::npos) {
+    host = authority.substr(0, colon);
+    port = authority.substr(colon + 1);
+  }
+  if (host.empty()) return false;
+  if (!port.empty()) {
+    const auto number = parse_decimal(port);
+    if (!number || *number == 0 || *number > 65535) return false;
+    out.port = static_cast<uint16_t>(*number);
+  }
+  out.host = to_lower(host);
+  if (out.host.ends_with('.')) out.host.pop_back();  // the root label names the same host
+  return true;
+}
+
+// origin-form and absolute-form (RFC 9112 §3.2); absolute-form's authority replaces Host.
+bool split_target(const http::RequestHead& head, Target& out) {
+  std::string_view target = head.target, authority = head.fields.find("Host").value_or("");
+  if (!target.starts_with('/')) {
+    constexpr std::string_view kScheme = "http://";
+    if (target.size() < kScheme.size() || !iequals(target.substr(0, kScheme.size()), kScheme)) return false;
+    target.remove_prefix(kScheme.size());
+    const size_t slash = std::min(target.find_first_of("/?"), target.size());
+    authority = target.substr(0, slash);
+    target.remove_prefix(slash);
+  }
+  if (target.find('#') != std::string_view::npos) return false;
+  const size_t question = std::min(target.find('?'), target.size());
+  out.path = target.substr(0, question);
+  out.query = question < target.size() ? target.substr(question + 1) : std::string_view{};
+  return split_authority(authority, out);
+}
+
+bool is_loop(const http::Fields& fields, std::string_view loop_id) {
+  size_t hops = 0;
+  for (const auto member : http::list_members(fields, "CDN-Loop")) {
+    const auto id = trim(member.substr(0, std::min(member.find(';'), member.size())));
+    if (id == loop_id) return true;
+    hops += id.starts_with("nezha-");
+  }
+  return hops >= kLoopHopsMax;
+}
+
+bool is_safe(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"; }
+
+std::string_view parameter_name(std::string_view parameter) {
+  return parameter.substr(0, std::min(parameter.find('='), parameter.size()));
+}
+
+bool names_sub_resource(std::string_view query) {
+  for (const auto parameter : split(query, '&')) {
+    const auto name = parameter_name(parameter);
+    if (std::find(kS3SubResources.begin(), kS3SubResources.end(), name) != kS3SubResources.end()) return true;
+  }
+  return false;
+}
+
+bool has_any(const http::Fields& fields, std::span<const std::string_view> names) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return fields.has(name); });
+}
+
+// Why a GET or HEAD is relayed without looking into the store; empty when it is not.
+const char* pass_reason(const http::RequestHead& head, const Classified& out, std::string_view query) {
+  if (head.framing.kind != http::Framing::Kind::kNone) return "request-body";
+  if (out.control.no_store) return "request-no-store";
+  if (head.fields.has("X-Amz-Server-Side-Encryption-Customer-Algorithm")) return "sse-c";
+  if (out.upstream->protocol == config::Protocol::kS3) {
+    if (names_sub_resource(query)) return "s3-sub-resource";
+    if (!query.empty() && (query.find("prefix=") != std::string_view::npos || query.find("delimiter=") != std::string_view::npos)) return "s3-listing";
+  }
+  return "";
+}
+
+void read_range(const http::RequestHead& head, Classified& out) {
+  const auto value = head.fields.find("Range");
+  if (!value || out.head) return;
+  const auto specs = http::parse_range(*value);
+  if (!specs) return;
+  if (specs->size() == 1) out.range = specs->front();
+  else out.multiple_ranges = true;
+}
+
+}  // namespace
+
+std::string strip_signature(std::string_view query, bool& removed) {
+  static constexpr std::array<std::string_view, 10> kNames = {"Signature",     "AWSAccessKeyId", "Expires", "GoogleAccessId", "Policy",
+                                                              "Key-Pair-Id",   "sig",            "se",      "sp",             "sv"};
+  std::string out;
+  removed = false;
+  if (query.empty()) return out;
+  // Bare names like Expires count only beside a signature: another server may give them another meaning.
+  const bool v2 = query.find("Signature=") != std::string_view::npos;
+  const bool sas = query.find("sig=") != std::string_view::npos && query.find("sv=") != std::string_view::npos;
+  for (const auto parameter : split(query, '&')) {
+    const auto name = parameter_name(parameter);
+    const bool v4 = iequals(name.substr(0, 6), "X-Amz-") || iequals(name.substr(0, 7), "X-Goog-");
+    const auto listed = std::find(kNames.begin(), kNames.end(), name);
+    const bool short_name = listed != kNames.end() && listed - kNames.begin() >= 6;
+    if (v4 || (listed != kNames.end() && (short_name ? sas : v2))) {
+      removed = true;
+      continue;
+    }
+    if (!out.empty()) out += '&';
+    out += parameter;
+  }
+  return out;
+}
+
+void add_loop_mark(http::Fields& fields, std::string_view loop_id) { fields.add("CDN-Loop", loop_id); }
+
+Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id) {
+  if (head.method == "CONNECT") return refuse(501, "CONNECT is not served here");
+  Target target;
+  if (!split_target(head, target)) return refuse(400, "the request target or Host is not valid");
+  const auto* upstream = routes.find(target.host);
+  if (!upstream) {
+    return refuse(421, "this cache serves only the configured upstreams, and \"" + target.host +
+                           "\" is not one of their hosts; add it to `upstreams[].hosts` of the nezha-config ConfigMap");
+  }
+  if (is_loop(head.fields, loop_id)) return refuse(508, "this request already came through here: the upstream's name leads back to the cache");
+
+  Classified out;
+  out.upstream = upstream;
+  out.head = head.method == "HEAD";
+  bool signed_query = false;
+  const bool default_port = !target.port || *target.port == 80;
+  out.key.path = target.host + (default_port ? "" : ":" + std::to_string(*target.port)) + std::string(target.path.empty() ? "/" : target.path);
+  out.key.query = strip_signature(target.query, signed_query);
+  out.credentials = signed_query || has_any(head.fields, kCredentialFields);
+  if (upstream->endpoint) out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
+  else out.origin = {false, target.host, target.port.value_or(80), true};
+
+  if (head.method != "GET" && head.method != "HEAD") {
+    out.kind = Classified::Kind::kPass;
+    out.reason = "method";
+    out.invalidates = !is_safe(head.method);
+    return out;
+  }
+  out.control = http::parse_cache_control(head.fields);
+  if (head.fields.has("Pragma") && !head.fields.has("Cache-Control") && iequals(trim(*head.fields.find("Pragma")), "no-cache")) {
+    out.control.no_cache = true;  // RFC 9111 §5.4
+  }
+  out.conditional = has_any(head.fields, kPreconditions) || head.fields.has("If-Unmodified-Since");
+  read_range(head, out);
+  out.reason = pass_reason(head, out, target.query);
+  out.kind = out.reason.empty() ? Classified::Kind::kLookUp : Classified::Kind::kPass;
+  return out;
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,65 @@
+// classify: request head -> what kind of request it is, where it goes and under which key it is stored. Pure.
+// Nothing of the target is decoded or rewritten: variants of percent-encoding are different keys.
+// Threads: any.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cache/classify/routes.h"
+#include "nezha/http/cache_control.h"
+#include "nezha/http/message.h"
+#include "nezha/http/range.h"
+
+namespace nezha::cache {
+
+// Where an object is stored. `path` is "host[:port]/raw/path", `query` the raw query without signature parameters.
+// Writing to a path invalidates it with every query.
+struct CacheKey {
+  std::string path;
+  std::string query;
+  friend bool operator==(const CacheKey&, const CacheKey&) = default;
+};
+
+// Where to connect for a request.
+struct Origin {
+  bool tls = false;
+  std::string host;      // DNS name or IP address
+  uint16_t port = 80;
+  bool absolute = true;  // a full name: no search domains
+  friend bool operator==(const Origin&, const Origin&) = default;
+};
+
+struct Classified {
+  enum class Kind {
+    kRefuse,  // answer with `status` and `reason`, contact nobody
+    kPass,    // relay both ways, store nothing; invalidates `key` when `invalidates`
+    kLookUp,  // GET or HEAD that the cache may answer or store
+  };
+  Kind kind = Kind::kRefuse;
+  int status = 0;
+  std::string reason;           // kRefuse: body text; kPass: Cache-Status detail
+  bool invalidates = false;     // kPass: an unsafe method, or one whose safety is not known (RFC 9111 §4.4)
+  const config::Upstream* upstream = nullptr;
+  Origin origin;
+  CacheKey key;
+  bool head = false;            // kLookUp: the method is HEAD
+  bool credentials = false;     // the request proves or may prove who sends it: its answer is not shared as it is
+  http::CacheControl control;   // kLookUp
+  std::optional<http::RangeSpec> range;  // kLookUp, GET: a single range; several ranges are never answered from the store
+  bool multiple_ranges = false;
+  bool conditional = false;     // the client sent a precondition of its own
+};
+
+// `loop_id`: this instance's mark in CDN-Loop (RFC 8586). A request that carries it came back to us: 508.
+// REQUIRES: the head was accepted by parse_request_head.
+Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id);
+
+// Puts our mark into a forwarded request.
+void add_loop_mark(http::Fields& fields, std::string_view loop_id);
+
+// The query without the parameters that only carry a signature (SigV4, SigV2, and Google's V4 presigned URLs).
+// `removed` tells whether there were any: such a request carries credentials.
+std::string strip_signature(std::string_view query, bool& removed);
+
+}  // namespace nezha::cache

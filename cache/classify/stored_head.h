@@ -1,0 +1,71 @@
+// StoredHead: what is kept of a response besides its bytes, and the rules for keeping and reusing it (RFC 9111 §3, §4).
+// Pure values and decisions. Immutable once made; share by std::shared_ptr<const StoredHead>.
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/classify/classify.h"
+#include "nezha/base/clock.h"
+#include "nezha/http/cache_control.h"
+#include "nezha/http/conditional.h"
+#include "nezha/http/message.h"
+
+namespace nezha::cache {
+
+struct StoredHead {
+  // End-to-end fields of the response, without Content-Length, Content-Range, Age and what a hop added.
+  http::Fields fields;
+  // `fields` as they go on the wire, without checksums of the whole representation (`partial_lines`) and with them.
+  std::string lines;
+  std::string partial_lines;
+  std::optional<uint64_t> total_bytes;  // of the representation; absent while a body of unknown length is under way
+  std::optional<http::EntityTag> etag;
+  http::CacheControl control;
+  http::Lifetime lifetime;
+  WallTime response_time{};
+  // The answer to a request with credentials, and nothing in it allows sharing (RFC 9111 §3.5): each further reader
+  // is authorised by the source first.
+  bool authorise_each = false;
+  // Vary: field names (lower case) with the values of the request that this response answered.
+  std::vector<std::pair<std::string, std::string>> selecting;
+
+  bool strong() const { return etag && !etag->weak(); }
+};
+
+using StoredHeadPtr = std::shared_ptr<const StoredHead>;
+
+// Why a response is not stored; empty when it is. `range`: what the request's own Range, if any, asked for.
+std::string store_refusal(const Classified& request, const http::ResponseHead& response, const config::Freshness& freshness,
+                          WallTime now);
+
+// REQUIRES: store_refusal() was empty.
+StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified, const http::ResponseHead& response,
+                               WallTime request_time, WallTime response_time);
+
+// The head after a 304 for it (RFC 9111 §4.3.4).
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time, WallTime response_time);
+
+// A copy with the length that was learned at the end of the body.
+StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes);
+
+// Whether this stored response was selected by a request like this one (RFC 9111 §4.1).
+bool selects(const StoredHead& stored, const http::Fields& request);
+
+// The age as a client would compute it (RFC 9111 §4.2.3).
+http::Seconds current_age(const StoredHead& stored, WallTime now);
+
+// What may be done with a stored response for this request.
+struct Reuse {
+  enum class Kind { kServe, kRevalidate };
+  Kind kind = Kind::kRevalidate;
+  const char* reason = "";       // kRevalidate: "stale", "request", "policy", "authorise": the Cache-Status parameter
+  http::Seconds fresh_for{0};    // kServe: lifetime left; negative when stale is allowed by the request
+};
+Reuse reuse_of(const StoredHead& stored, const Classified& request, const config::Freshness& freshness, WallTime now);
+
+}  // namespace nezha::cache

@@ -1,0 +1,194 @@
+#include "cache/fill/upstream.h"
+
+#include <algorithm>
+#include <array>
+
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr size_t kIdlePerOriginMax = 256;
+constexpr std::chrono::milliseconds kContinueWait{1500};  // clients send their body about then without a 100
+
+std::string pool_key(const Origin& origin) { return origin.host + ":" + std::to_string(origin.port); }
+
+// "4\r\n" … "0\r\n\r\n".
+std::string chunk_size_line(size_t bytes) {
+  char line[20];
+  const int size = std::snprintf(line, sizeof line, "%zx\r\n", bytes);
+  return {line, static_cast<size_t>(size)};
+}
+
+}  // namespace
+
+UpstreamPool::UpstreamPool(Deps deps)
+    : deps_(deps),
+      connects_(deps.metrics.counter("nezha_cache_upstream_connections_total", "Connections opened to upstreams")),
+      connect_failures_(deps.metrics.counter("nezha_cache_upstream_connect_failures_total", "Addresses of upstreams that could not be connected")) {}
+
+net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, bool fresh) {
+  if (!fresh) {
+    auto& idle = idle_[pool_key(origin)];
+    while (!idle.empty()) {
+      auto connection = std::move(idle.back().connection);
+      idle.pop_back();
+      if (connection->stream().is_quiet()) co_return Acquired{std::move(connection), true};
+    }
+  }
+  auto resolved = co_await deps_.resolver.resolve(origin.host, origin.absolute);
+  if (!resolved) co_return resolved.error();
+  const auto& addresses = resolved.value();
+  const SteadyTime deadline = deps_.clock.now() + limits::kConnectTimeout;
+  Error last{Remedy::kRetryLater, "no address"};
+  const size_t first = next_address_++;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const net::SocketAddress address{addresses[(first + i) % addresses.size()], origin.port};
+    // One dead address must not use up the time of the others.
+    const auto share = (deadline - deps_.clock.now()) / static_cast<int>(addresses.size() - i);
+    auto stream = co_await deps_.loop.connect(address, deps_.clock.now() + share);
+    if (stream) {
+      connects_.add();
+      co_return Acquired{std::make_unique<Connection>(std::move(stream.value())), false};
+    }
+    connect_failures_.add();
+    last = stream.error();
+  }
+  co_return fail(Remedy::kRetryLater, "upstream " + pool_key(origin) + ": " + last.message);
+}
+
+void UpstreamPool::release(const Origin& origin, std::unique_ptr<Connection> connection) {
+  if (connection->has_buffered()) return;  // bytes nobody asked for: not a connection to trust
+  auto& idle = idle_[pool_key(origin)];
+  if (idle.size() >= kIdlePerOriginMax) return;
+  connection->stream().set_deadline(SteadyTime::max());
+  idle.push_back({std::move(connection), deps_.clock.now()});
+}
+
+void UpstreamPool::trim(bool all) {
+  const SteadyTime oldest = deps_.clock.now() - limits::kUpstreamIdleTimeout;
+  for (auto& [key, idle] : idle_) {
+    while (!idle.empty() && (all || idle.front().since < oldest)) idle.pop_front();
+  }
+  std::erase_if(idle_, [](const auto& entry) { return entry.second.empty(); });
+}
+
+namespace {
+
+// One attempt on one connection.
+class Attempt {
+ public:
+  Attempt(UpstreamPool& pool, Connection& connection, const http::RequestHead& request, RequestSide* side)
+      : pool_(pool), connection_(connection), request_(request), side_(side) {}
+
+  bool body_begun() const { return body_begun_; }
+
+  net::Task<Result<http::ResponseHead>> run() {
+    touch();
+    const std::string text = http::serialise(request_);
+    const std::array<std::string_view, 1> pieces{text};
+    NEZHA_CO_TRY(co_await connection_.stream().write(pieces));
+    if (side_ && side_->has_body()) NEZHA_CO_TRY(co_await send_body());
+    while (!final_) NEZHA_CO_TRY(co_await read_head());
+    co_return std::move(*final_);
+  }
+
+ private:
+  void touch() { connection_.stream().set_deadline(pool_.clock().now() + limits::kBodyStallTimeout); }
+
+  // Reads one head: relays an interim one, keeps a final one.
+  net::Task<Result<void>> read_head() {
+    touch();
+    http::ResponseHead head;
+    auto step = co_await connection_.read_response_head(request_.method == "HEAD", head);
+    if (!step) co_return step.error();
+    if (step.value().kind == http::HeadStep::Kind::kNeedMore) co_return fail(Remedy::kRetryHere, "the upstream closed the connection without an answer");
+    if (step.value().kind == http::HeadStep::Kind::kBad) co_return fail(Remedy::kFixInput, "the upstream's answer is not valid HTTP: " + step.value().reason);
+    if (head.status == 101) co_return fail(Remedy::kFixInput, "the upstream switched protocols without being asked");
+    if (head.status >= 200) {
+      final_ = std::move(head);
+      co_return ok();
+    }
+    continued_ |= head.status == 100;
+    if (side_) NEZHA_CO_TRY(co_await side_->interim(head));
+    co_return ok();
+  }
+
+  // Until a 100 or a final answer comes, or the client has waited long enough to send its body anyway.
+  net::Task<Result<void>> await_continue() {
+    while (!final_ && !continued_) {
+      if (!connection_.has_buffered() && !co_await connection_.stream().wait_readable(kContinueWait)) co_return ok();
+      NEZHA_CO_TRY(co_await read_head());
+    }
+    co_return ok();
+  }
+
+  net::Task<Result<void>> send_body() {
+    if (side_->expects_continue()) NEZHA_CO_TRY(co_await await_continue());
+    const bool chunked = side_->framing().kind == http::Framing::Kind::kChunked;
+    std::vector<char> buffer(limits::kRelayBytes);
+    while (!final_) {
+      // An upstream that answers before the body's end has decided: no more of it is sent (RFC 9112 §9.5).
+      if (connection_.has_buffered() || !connection_.stream().is_quiet()) {
+        NEZHA_CO_TRY(co_await read_head());
+        continue;
+      }
+      NEZHA_CO_TRY(const size_t got, co_await side_->read_body(buffer));
+      body_begun_ = true;
+      touch();
+      Result<void> sent = co_await send_piece({buffer.data(), got}, chunked);
+      if (!sent) {
+        // Refused half-way: the answer may already be waiting.
+        while (!final_) NEZHA_CO_TRY(co_await read_head());
+      }
+      if (got == 0) break;
+    }
+    co_return ok();
+  }
+
+  net::Task<Result<void>> send_piece(std::string_view bytes, bool chunked) {
+    const std::string line = chunked ? chunk_size_line(bytes.size()) : "";
+    const std::array<std::string_view, 3> pieces{line, bytes, chunked ? "\r\n" : ""};
+    co_return co_await connection_.stream().write(pieces);
+  }
+
+  UpstreamPool& pool_;
+  Connection& connection_;
+  const http::RequestHead& request_;
+  RequestSide* side_;
+  bool body_begun_ = false;
+  bool continued_ = false;
+  std::optional<http::ResponseHead> final_;
+};
+
+}  // namespace
+
+net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request, RequestSide* side) {
+  // Only what may be repeated goes over a connection that may be closed already (RFC 9112 §9.3.1).
+  const bool repeatable = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS" ||
+                          request.method == "PUT" || request.method == "DELETE";
+  bool fresh = !repeatable;
+  for (;;) {
+    Exchange out;
+    out.origin = origin;
+    out.request_time = pool.clock().wall();
+    auto acquired = co_await pool.acquire(origin, fresh);
+    if (!acquired) co_return acquired.error();
+    const bool reused = acquired.value().reused;
+    out.connection = std::move(acquired.value().connection);
+    const uint64_t received_before = out.connection->received_bytes();
+    Attempt attempt(pool, *out.connection, request, side);
+    auto head = co_await attempt.run();
+    if (head) {
+      out.head = std::move(head.value());
+      out.response_time = pool.clock().wall();
+      out.connection->begin_body(out.head.framing);
+      co_return out;
+    }
+    const bool untouched = out.connection->received_bytes() == received_before && !attempt.body_begun();
+    if (!reused || !untouched) co_return head.error();
+    fresh = true;
+  }
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,82 @@
+// Upstream: connections to origins, pooled per loop, and the exchange of one request for one response head.
+// DNS answers are all used: each new connection starts with the next address and tries the others when one fails.
+// Threads: the loop's own.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cache/classify/classify.h"
+#include "cache/wire/connection.h"
+#include "nezha/base/clock.h"
+#include "nezha/net/loop.h"
+#include "nezha/net/resolver.h"
+#include "nezha/obs/metrics.h"
+
+namespace nezha::cache {
+
+class UpstreamPool {
+ public:
+  struct Deps {
+    net::Loop& loop;
+    net::Resolver& resolver;
+    const Clock& clock;
+    obs::Metrics& metrics;
+  };
+  explicit UpstreamPool(Deps deps);
+
+  struct Acquired {
+    std::unique_ptr<Connection> connection;
+    bool reused = false;  // from the pool: it may turn out to be closed, then ask for a fresh one
+  };
+  // Fails with kAbsent (no such name) or kRetryLater (nobody answers); the message names the origin.
+  net::Task<Result<Acquired>> acquire(Origin origin, bool fresh);
+  // Gives a connection back whose last exchange ended completely.
+  void release(const Origin& origin, std::unique_ptr<Connection> connection);
+  // Drops idle connections: all of them, or those idle for too long.
+  void trim(bool all);
+  net::Loop& loop() { return deps_.loop; }
+  const Clock& clock() const { return deps_.clock; }
+
+ private:
+  struct Idle {
+    std::unique_ptr<Connection> connection;
+    SteadyTime since;
+  };
+  Deps deps_;
+  std::map<std::string, std::deque<Idle>> idle_;  // by "host:port", newest at the back
+  size_t next_address_ = 0;
+  obs::Counter& connects_;
+  obs::Counter& connect_failures_;
+};
+
+// One request under way: its connection and the final response head, body not yet read.
+struct Exchange {
+  Origin origin;
+  std::unique_ptr<Connection> connection;
+  http::ResponseHead head;
+  WallTime request_time{};
+  WallTime response_time{};
+};
+
+// Where a request's body comes from and interim responses go: the client's side of a relayed request.
+class RequestSide {
+ public:
+  virtual ~RequestSide() = default;
+  virtual bool has_body() const = 0;
+  virtual bool expects_continue() const = 0;
+  virtual http::Framing framing() const = 0;
+  virtual net::Task<Result<size_t>> read_body(std::span<char> into) = 0;  // as Connection::read_body
+  // Relays a 1xx response (RFC 9110 §15.2). A failure means the client is gone.
+  virtual net::Task<Result<void>> interim(const http::ResponseHead& head) = 0;
+};
+
+// Sends `request` (fields ready for the wire) and reads the final response head. A pooled connection that was closed
+// meanwhile is replaced once, as long as nothing of a body was sent. `side` may be null: no body, interims dropped.
+// Fails with kRetryLater or kAbsent (no connection, no answer) or kFixInput (the answer is not HTTP).
+net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request, RequestSide* side);
+
+}  // namespace nezha::cache
