@@ -24,6 +24,9 @@ double size_factor(std::string_view suffix) {
   return std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
 }
 
+uint8_t byte_at(std::string_view text, size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; }
+bool is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
 }  // namespace
 
 std::string to_lower(std::string_view text) {
@@ -98,6 +101,41 @@ bool is_dns1123_subdomain(std::string_view text) {
     if (!std::all_of(label.begin(), label.end(), [](char c) { return is_alnum_lower(c) || c == '-'; })) return false;
   }
   return true;
+}
+
+size_t utf8_length(std::string_view text, size_t at) {
+  const uint8_t lead = byte_at(text, at);
+  const uint8_t second = byte_at(text, at + 1);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4 || !is_continuation(second)) return 0;
+  if (lead < 0xE0) return 2;
+  if (!is_continuation(byte_at(text, at + 2))) return 0;
+  if (lead == 0xE0 && second < 0xA0) return 0;
+  if (lead == 0xED && second > 0x9F) return 0;
+  if (lead < 0xF0) return 3;
+  if (!is_continuation(byte_at(text, at + 3))) return 0;
+  if (lead == 0xF0 && second < 0x90) return 0;
+  if (lead == 0xF4 && second > 0x8F) return 0;
+  return 4;
+}
+
+std::string printable(std::string_view text, size_t bytes_max) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8_length(text, at);
+    const size_t step = std::max<size_t>(length, 1);
+    if (at + step > bytes_max) return out + "…";
+    const bool control = length == 1 && (static_cast<uint8_t>(text[at]) < 0x20 || text[at] == 0x7F);
+    if (length == 0) {
+      out += "\uFFFD";
+    } else if (control) {
+      out += '?';
+    } else {
+      out += text.substr(at, length);
+    }
+    at += step;
+  }
+  return out;
 }
 
 std::optional<std::string> canonical_ip(std::string_view text) {

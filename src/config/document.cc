@@ -13,14 +13,15 @@
 
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
+#include "nezha/base/text.h"
 
 namespace nezha::config {
 namespace {
 
-constexpr size_t kQuotedCharsMax = 80;
+constexpr size_t kQuotedBytesMax = 80;
 
 bool is_plain_key(std::string_view key) {
-  return !key.empty() && key.size() <= kQuotedCharsMax && std::all_of(key.begin(), key.end(), [](char c) {
+  return !key.empty() && key.size() <= kQuotedBytesMax && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
 }
@@ -177,13 +178,7 @@ std::string message_at(std::string_view source, std::string_view path, int line,
   return message;
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text.substr(0, kQuotedCharsMax))
-    out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? '?' : c;
-  out += text.size() > kQuotedCharsMax ? "…\"" : "\"";
-  return out;
-}
+std::string quoted(std::string_view text) { return '"' + printable(text, kQuotedBytesMax) + '"'; }
 
 std::string child_path(std::string_view path, std::string_view key) {
   std::string out(path);
@@ -209,14 +204,15 @@ Result<Node> parse_document(std::string_view yaml, std::string_view source) {
     return fail(Remedy::kFixInput, message_at(source, refused.path, refused.line, refused.what));
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
-    return fail(
-        Remedy::kFixInput,
-        message_at(source, "", line,
-                   "is not valid YAML at column " + std::to_string(error.mark.is_null() ? 1 : error.mark.column + 1) +
-                       " (" + error.msg + "); check indentation, quotes and brackets there"));
+    return fail(Remedy::kFixInput, message_at(source, "", line,
+                                              "is not valid YAML at column " +
+                                                  std::to_string(error.mark.is_null() ? 1 : error.mark.column + 1) +
+                                                  " (" + printable(error.msg, kQuotedBytesMax) +
+                                                  "); check indentation, quotes and brackets there"));
   } catch (const std::exception& error) {
     return fail(Remedy::kFixInput,
-                message_at(source, "", 1, std::string("cannot be read as YAML (") + error.what() + ")"));
+                message_at(source, "", 1,
+                           std::string("cannot be read as YAML (") + printable(error.what(), kQuotedBytesMax) + ")"));
   }
 }
 

@@ -4,30 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "nezha/base/text.h"
+
 namespace nezha::obs {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-uint8_t byte_at(std::string_view text, size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; }
-bool is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
-
-// Length of the UTF-8 sequence at `i` (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF), 0 if none.
-size_t utf8_length(std::string_view text, size_t i) {
-  const uint8_t lead = byte_at(text, i);
-  const uint8_t second = byte_at(text, i + 1);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4 || !is_continuation(second)) return 0;
-  if (lead < 0xE0) return 2;
-  if (!is_continuation(byte_at(text, i + 2))) return 0;
-  if (lead == 0xE0 && second < 0xA0) return 0;
-  if (lead == 0xED && second > 0x9F) return 0;
-  if (lead < 0xF0) return 3;
-  if (!is_continuation(byte_at(text, i + 3))) return 0;
-  if (lead == 0xF0 && second < 0x90) return 0;
-  if (lead == 0xF4 && second > 0x8F) return 0;
-  return 4;
-}
 
 void append_escaped(std::string& out, char c) {
   constexpr char kHex[] = "0123456789abcdef";

@@ -2,6 +2,7 @@
 // Threads: any.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,13 @@ std::optional<int64_t> parse_duration_s(std::string_view text);
 
 // RFC 1123 subdomain, lower case, as Kubernetes asks of hostAliases: labels of [a-z0-9-], at most 253 characters.
 bool is_dns1123_subdomain(std::string_view text);
+
+// Length of the UTF-8 sequence that begins at `at` (RFC 3629: no overlong forms, no surrogates), 0 if there is none.
+size_t utf8_length(std::string_view text, size_t at);
+
+// At most `bytes_max` bytes of the text for a message of one line, then "…" if something was cut: control characters
+// become '?', bytes that are not UTF-8 become U+FFFD.
+std::string printable(std::string_view text, size_t bytes_max);
 
 // The canonical text of an IPv4 or IPv6 address, or nothing.
 std::optional<std::string> canonical_ip(std::string_view text);

@@ -76,6 +76,24 @@ TEST(Text, Dns1123Subdomains) {
     EXPECT_FALSE(is_dns1123_subdomain(bad)) << bad;
 }
 
+TEST(Text, PrintableIsOneLineOfUtf8WithinItsLimit) {
+  EXPECT_EQ(printable("plain", 5), "plain");
+  EXPECT_EQ(printable("plain", 4), "plai…");
+  EXPECT_EQ(printable("", 0), "");
+  EXPECT_EQ(printable("a\nb\x1b[m\x7f", 10), "a?b?[m?");
+  EXPECT_EQ(printable(std::string("\0", 1), 10), "?");
+  EXPECT_EQ(printable("\xFF\xC3", 10), "\uFFFD\uFFFD");
+  EXPECT_EQ(printable("ää", 3), "ä…");  // never cut inside a character
+}
+
+TEST(Text, Utf8Lengths) {
+  const std::pair<std::string_view, size_t> cases[] = {
+      {"a", 1},           {"ä", 2},        {"漢", 3},           {"\U0001F600", 4},   {"\x80", 0},
+      {"\xC3", 0},        {"\xC0\xAF", 0}, {"\xE0\x80\xAF", 0}, {"\xED\xA0\x80", 0}, {"\xF4\x90\x80\x80", 0},
+      {"\xF0\x9F\x98", 0}};
+  for (const auto& [text, length] : cases) EXPECT_EQ(utf8_length(text, 0), length) << text;
+}
+
 TEST(Text, CanonicalAddresses) {
   EXPECT_EQ(canonical_ip("10.96.0.1"), "10.96.0.1");
   EXPECT_EQ(canonical_ip("FD00:0:0::1"), "fd00::1");

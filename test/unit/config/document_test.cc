@@ -4,6 +4,7 @@
 #include <string>
 
 #include "nezha/base/limits.h"
+#include "nezha/base/text.h"
 #include "nezha/config/parse.h"
 #include "test/unit/config/expect.h"
 
@@ -104,6 +105,20 @@ TEST(Document, ZeroBytesAndControlCharactersStayInsideTheMessage) {
   const std::string message = error_for("\"up\\nstreams\\e[31m\": []");
   EXPECT_EQ(message.substr(0, message.find(" (line")), "f.yaml: [\"up?streams?[31m\"]");
   EXPECT_NE(error_for("upstreams: [{name: \"a\\0b\", hosts: [a.example]}]"), "(no error)");
+}
+
+// yaml-cpp repeats bytes of the text in its own messages, and a message may be cut inside a character.
+TEST(Document, MessagesAreUtf8OnOneLineWhateverTheText) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  for (size_t begin = 0; begin < bytes.size(); ++begin) {
+    const std::string message = error_for(bytes.substr(begin) + bytes.substr(0, begin));
+    for (size_t at = 0; at < message.size(); at += utf8_length(message, at)) {
+      ASSERT_NE(utf8_length(message, at), 0U) << message;
+      ASSERT_GE(static_cast<unsigned char>(message[at]), 0x20) << message;
+    }
+  }
+  EXPECT_EQ(error_for("upstreams: [{name: a" + std::string(79, 'b') + "ä}]").find("\xC3\""), std::string::npos);
 }
 
 TEST(Document, AFullSizedConfigurationIsRead) {
