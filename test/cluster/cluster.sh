@@ -1,6 +1,6 @@
 #!/bin/bash
 # A single-node Kubernetes inside one network namespace, on a machine without a container engine.
-# Usage: cluster.sh build | images [NAME...] | up | status | load IMAGE.tar... | kubectl ARGS... | helm ARGS... |
+# Usage: cluster.sh build | images [NAME...] | up | status | load IMAGE.tar... | load-all | kubectl ARGS... | helm ARGS... |
 #        exec CMD... | host NAME ADDRESS | down
 # NEZHA_CLUSTER_DIR (default: ~/.cache/nezha-cluster) holds programs, images, keys, data and logs.
 # Needs root and what `scripts/install-deps test` installs.
@@ -58,6 +58,8 @@ load() { # IMAGE.tar...
   local archive
   for archive in "$@"; do ctr -a $run/containerd.sock -n k8s.io images import "$archive" > /dev/null; done
 }
+
+load_all() { load "$dir"/images/{client,operator,webhook,cache}.tar; }
 
 network() {
   ip netns add $ns
@@ -136,6 +138,7 @@ host() {
 case ${1:-} in
   build | up | status | down) "$1" ;;
   load | images | host) "$@" ;;
+  load-all) load_all ;;
   kubectl) shift && k "$@" ;;
   helm) shift && KUBECONFIG=$dir/pki/admin.kubeconfig in_ns "$dir/bin/helm" "$@" ;;
   exec) shift && in_ns "$@" ;;

@@ -13,7 +13,7 @@ build() {
   program kube "the Kubernetes components (about 8 minutes the first time)" \
     "$(cat "$here"/kube/go.mod "$here"/kube/main.go)" build_kube
   program coredns "CoreDNS" "$(cat "$here"/coredns/go.mod "$here"/coredns/main.go)" build_coredns
-  program helm "Helm" "$helm" go_install "$helm"
+  program helm "Helm" "$helm $kube_version" build_helm
   program training-operator "the training-operator" "$training_operator" build_training_operator
 }
 
@@ -39,7 +39,14 @@ build_kube() { # one binary with every component: they share most of their code
 
 build_coredns() { cd "$here/coredns" && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$dir/bin/coredns" .; }
 
-go_install() { GOBIN=$dir/bin CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' "$1"; }
+go_install() { GOBIN=$dir/bin CGO_ENABLED=0 go install -trimpath -ldflags "-s -w ${2:-}" "$1"; }
+
+build_helm() { # as its release builds do, with its own version and the Kubernetes it renders for by default
+  local minor=${kube_version#1.} module=helm.sh/helm/v3 version=${helm##*@}
+  go_install "$helm" "-X $module/internal/version.version=$version -X $module/pkg/chartutil.k8sVersionMajor=1 \
+    -X $module/pkg/chartutil.k8sVersionMinor=${minor%.*} -X $module/pkg/lint/rules.k8sVersionMajor=1 \
+    -X $module/pkg/lint/rules.k8sVersionMinor=${minor%.*}"
+}
 
 build_training_operator() { # the program, and its manifests from the same module
   go_install "${training_operator/@//cmd/training-operator.v1@}"

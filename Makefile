@@ -1,0 +1,61 @@
+# One command per need; `make help` lists them. Everything runs from a fresh clone on Debian 12 as root.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+SECONDS ?= 60
+
+# The compiler cache serves this tree, its sanitizer builds and the image builds alike.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+export CCACHE_COMPILERCHECK := content
+
+.PHONY: help build demo test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Release programs nezha-webhook, nezha-cache and nezha in build/bin/
+	@scripts/install-deps build
+	@cmake -S . -B build -G Ninja -DNEZHA_TESTS=OFF > /dev/null
+	@ninja -C build nezha-webhook nezha-cache nezha
+
+demo: build ## The main job in one go, without a cluster: direct, cold and warm, side by side
+	@scripts/install-deps test
+	@scripts/demo
+
+test: ## Everything, with the end-to-end tests on a real Kubernetes
+	@scripts/install-deps test
+	@scripts/run-tests all
+
+test-fast: ## Everything that needs no cluster
+	@scripts/install-deps test
+	@scripts/run-tests fast
+
+test-asan: ## The C++ tests under the address and undefined-behaviour sanitizers (clang)
+	@scripts/install-deps test
+	@CC=clang-16 CXX=clang++-16 scripts/run-tests programs --build build-asan -D 'NEZHA_SANITIZE=address;undefined'
+
+test-tsan: ## The C++ tests under the thread sanitizer (clang)
+	@scripts/install-deps test
+	@CC=clang-16 CXX=clang++-16 scripts/run-tests programs --build build-tsan -D NEZHA_SANITIZE=thread
+
+fuzz: ## Each fuzz target for SECONDS=60
+	@scripts/install-deps test
+	@scripts/fuzz $(SECONDS)
+
+format: ## Format the C++ sources in place
+	@git ls-files '*.h' '*.cc' | xargs clang-format-16 -i
+
+cluster-up: ## Start the test cluster and load the images of this tree into it
+	@scripts/install-deps test
+	@test/cluster/cluster.sh build
+	@test/cluster/cluster.sh images
+	@test/cluster/cluster.sh up
+	@test/cluster/cluster.sh load-all
+	@echo "next: test/cluster/cluster.sh kubectl get pods -A"
+
+cluster-down: ## End the test cluster; nothing of it stays running
+	@test/cluster/cluster.sh down
+
+clean: ## Remove what was built here (caches in ~/.cache stay)
+	@rm -rf build build-asan build-tsan build-fuzz
