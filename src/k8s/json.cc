@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 
 namespace nezha::k8s {
-namespace {
 
-// How deep lists and objects nest. Bytes inside strings do not count; broken text gives any number.
 size_t nesting_of(std::string_view text) {
   size_t depth = 0, deepest = 0;
   bool in_string = false;
@@ -25,6 +23,8 @@ size_t nesting_of(std::string_view text) {
   }
   return deepest;
 }
+
+namespace {
 
 // nlohmann's messages begin with a tag in brackets that says nothing to a user.
 std::string without_tag(std::string_view what) {

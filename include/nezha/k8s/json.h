@@ -13,6 +13,10 @@ namespace nezha::k8s {
 
 using Document = std::shared_ptr<const nlohmann::json>;  // never null
 
+// How deep lists and objects nest; 0 for a scalar. Brackets inside strings do not count. Text that is no JSON gives
+// some number.
+size_t nesting_of(std::string_view text);
+
 // Fails with kFixInput: not JSON (the message says at which byte), or nested deeper than `nesting_max`, which is
 // found before anything is built.
 [[nodiscard]] Result<Document> parse_json(std::string_view text, size_t nesting_max);

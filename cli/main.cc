@@ -1,0 +1,53 @@
+// The command `nezha`: arguments -> one command -> exit status (0 done, 2 wrong usage or input).
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <map>
+
+#include "cli/offline_command.h"
+
+namespace {
+
+using nezha::cli::Format;
+using nezha::cli::OfflineOptions;
+
+void add_offline_options(CLI::App& command, OfflineOptions& options) {
+  command.add_option("-c,--config", options.configs,
+                     "Nezha's configuration: config.yaml, its ConfigMap, or the ConfigMap hostaliases-config; may be repeated")
+      ->required();
+  command.add_option("-f,--filename", options.manifest, "The manifest to read, YAML or JSON; - is standard input")->required();
+  command.add_option("-n,--namespace", options.name_space, "Namespace of objects that name none (default: default)");
+  command.add_option("--namespace-labels", options.namespace_labels,
+                     "Labels of the namespace, k=v,...: nezha.io/inject=true opts in all its pods");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Nezha reads remote data at local speed. This command shows, without a cluster, what its webhook does."};
+  app.name("nezha");
+  app.set_version_flag("--version", "nezha " NEZHA_VERSION);
+  app.require_subcommand(1);
+  app.footer("Examples:\n"
+             "  nezha inject --config config.yaml -f job.yaml | kubectl apply -f -\n"
+             "  nezha explain --config config.yaml -f tfjob.yaml\n"
+             "Exit status: 0 done, 2 wrong usage or input.");
+
+  OfflineOptions options;
+  auto* inject = app.add_subcommand("inject", "Print a manifest with its pods and pod templates as the webhook would make them");
+  add_offline_options(*inject, options);
+  const std::map<std::string, Format> formats{{"yaml", Format::kYaml}, {"json", Format::kJson}};
+  inject->add_option("-o,--output", options.output, "yaml or json (default: as the input)")
+      ->transform(CLI::CheckedTransformer(formats));
+  auto* explain = app.add_subcommand("explain", "Say for each pod template what the webhook would do, and why");
+  add_offline_options(*explain, options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);  // --help, --version
+    std::cerr << "nezha: " << e.what() << " (nezha --help)\n";
+    return 2;
+  }
+  if (inject->parsed()) return nezha::cli::run_inject(options, std::cout, std::cerr);
+  return nezha::cli::run_explain(options, std::cout, std::cerr);
+}
