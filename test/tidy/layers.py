@@ -36,7 +36,10 @@ ALLOWED_ONLY_IN = {
 # (header pattern, path patterns of its homes)
 HOMES = (
     (r"boost/outcome", (r"include/nezha/base/",)),
-    (r"boost/asio/buffer\.hpp", (r"src/net/", r"include/nezha/net/", r"src/http/", r"cache/", r"test/")),  # Beast's input
+    (
+        r"boost/asio/buffer\.hpp",
+        (r"src/net/", r"include/nezha/net/", r"src/http/", r"cache/", r"test/"),
+    ),  # Beast's input
     (r"boost/asio(?!/buffer\.hpp)", (r"src/net/", r"include/nezha/net/", r"cache/", r"test/")),
     (r"boost/beast", (r"src/http/", r"test/")),
     (r"boost/(?!outcome|asio|beast)", (r"src/net/", r"src/http/")),

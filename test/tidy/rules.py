@@ -10,8 +10,17 @@ from tree import blank_out
 
 LINE_MAX = 120
 FUNCTION_LINES_MAX = 70
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "HACKING.md", "STYLE.md", "LICENSE", "docs/semantics.md", "docs/metrics.md",
-             "webhook/README.md", "cache/README.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "HACKING.md",
+    "STYLE.md",
+    "LICENSE",
+    "docs/semantics.md",
+    "docs/metrics.md",
+    "webhook/README.md",
+    "cache/README.md",
+)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
@@ -20,9 +29,12 @@ def line_of(text, position):
 
 
 def lines_are_short(tree):
-    return [f"{path}:{number}: line of {len(line)} characters, at most {LINE_MAX} are allowed"
-            for path, text in tree.code() + tree.scripts()
-            for number, line in enumerate(text.split("\n"), 1) if len(line) > LINE_MAX]
+    return [
+        f"{path}:{number}: line of {len(line)} characters, at most {LINE_MAX} are allowed"
+        for path, text in tree.code() + tree.scripts()
+        for number, line in enumerate(text.split("\n"), 1)
+        if len(line) > LINE_MAX
+    ]
 
 
 def functions(text):
@@ -53,12 +65,18 @@ def is_function(head, stack):
     head = re.sub(r"^\s*(public|private|protected)\s*:", "", head).strip()
     if inside_function or "(" not in head or head.endswith("="):
         return False
-    return not re.match(r"(inline\s+)?(namespace|class|struct|enum|union|extern)\b(?![^{]*\)\s*(const|noexcept|override)*$)", head)
+    return not re.match(
+        r"(inline\s+)?(namespace|class|struct|enum|union|extern)\b(?![^{]*\)\s*(const|noexcept|override)*$)", head
+    )
 
 
 def functions_are_short(tree):
-    return [f"{path}:{begin}: function of {end - begin + 1} lines, at most {FUNCTION_LINES_MAX} are allowed"
-            for path, text in tree.code() for begin, end in functions(text) if end - begin + 1 > FUNCTION_LINES_MAX]
+    return [
+        f"{path}:{begin}: function of {end - begin + 1} lines, at most {FUNCTION_LINES_MAX} are allowed"
+        for path, text in tree.code()
+        for begin, end in functions(text)
+        if end - begin + 1 > FUNCTION_LINES_MAX
+    ]
 
 
 def includes_point_down(tree):
@@ -82,7 +100,9 @@ def libraries_stay_home(tree):
         for match in INCLUDE.finditer(text):
             for library, homes in HOMES:
                 if re.match(library, match.group(2)) and not any(re.match(home, path) for home in homes):
-                    problems.append(f"{path}:{line_of(text, match.start())}: {match.group(2)} belongs in {' '.join(homes)}")
+                    problems.append(
+                        f"{path}:{line_of(text, match.start())}: {match.group(2)} belongs in {' '.join(homes)}"
+                    )
     return problems
 
 
@@ -97,7 +117,9 @@ def sources_are_built(tree):
         for depth in range(len(parts)):
             listing = tree.texts.get("/".join([*parts[:depth], "CMakeLists.txt"]), "")
             relative = "/".join(parts[depth:])
-            named = named or re.search(r"(?<![\w./-])" + re.escape(relative) + r"(?![\w.-])", without_comments(listing))
+            named = named or re.search(
+                r"(?<![\w./-])" + re.escape(relative) + r"(?![\w.-])", without_comments(listing)
+            )
         if not named and not is_named_from_afar(tree, path):
             problems.append(f"{path}:1: no CMakeLists.txt names this file: it is not built")
     return problems
@@ -106,8 +128,11 @@ def sources_are_built(tree):
 def is_named_from_afar(tree, path):
     """Shared test sources are named by ${CMAKE_SOURCE_DIR}/path elsewhere."""
     wanted = "${CMAKE_SOURCE_DIR}/" + path
-    return any(wanted in without_comments(text) for name, text in tree.texts.items()
-               if name.endswith(("CMakeLists.txt", ".cmake")))
+    return any(
+        wanted in without_comments(text)
+        for name, text in tree.texts.items()
+        if name.endswith(("CMakeLists.txt", ".cmake"))
+    )
 
 
 def without_comments(listing):
@@ -125,15 +150,21 @@ def headers_say_what_they_are(tree):
 
 
 def headers_open_no_namespace(tree):
-    return [f"{path}:{line_of(text, match.start())}: using namespace in a header reaches every file that includes it"
-            for path, text in tree.headers() for match in re.finditer(r"^\s*using namespace\b", blank_out(text), re.M)]
+    return [
+        f"{path}:{line_of(text, match.start())}: using namespace in a header reaches every file that includes it"
+        for path, text in tree.headers()
+        for match in re.finditer(r"^\s*using namespace\b", blank_out(text), re.M)
+    ]
 
 
 def nothing_is_left_for_later(tree):
     marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b(?!ING)")
-    return [f"{path}:{line_of(text, match.start())}: {match.group()} left in the source; do it or drop it"
-            for path, text in tree.code() + tree.scripts() if not path.startswith("test/tidy/")
-            for match in marks.finditer(text)]
+    return [
+        f"{path}:{line_of(text, match.start())}: {match.group()} left in the source; do it or drop it"
+        for path, text in tree.code() + tree.scripts()
+        if not path.startswith("test/tidy/")
+        for match in marks.finditer(text)
+    ]
 
 
 def documents_exist(tree):
@@ -175,7 +206,11 @@ def expand(path):
     match = re.search(r"\{([^}]*)\}", path)
     if not match:
         return [path]
-    return [full for word in match.group(1).split(",") for full in expand(path[:match.start()] + word + path[match.end():])]
+    return [
+        full
+        for word in match.group(1).split(",")
+        for full in expand(path[: match.start()] + word + path[match.end() :])
+    ]
 
 
 def exists(name, tree, folders):
@@ -193,10 +228,22 @@ def metrics_are_documented(tree):
         if path.startswith(("src/", "webhook/", "cache/")):
             for match in re.finditer(r'"(nezha_[a-z0-9_]+)"', text):
                 made.setdefault(match.group(1), f"{path}:{line_of(text, match.start())}")
-    problems = [f"{place}: metric {name} is not in docs/metrics.md" for name, place in made.items() if name not in documented]
+    problems = [
+        f"{place}: metric {name} is not in docs/metrics.md" for name, place in made.items() if name not in documented
+    ]
     return problems + [f"docs/metrics.md:1: {name} is made nowhere" for name in sorted(documented - set(made))]
 
 
-RULES = (lines_are_short, functions_are_short, includes_point_down, libraries_stay_home, sources_are_built,
-         headers_say_what_they_are, headers_open_no_namespace, nothing_is_left_for_later, documents_exist,
-         documents_name_real_files, metrics_are_documented)
+RULES = (
+    lines_are_short,
+    functions_are_short,
+    includes_point_down,
+    libraries_stay_home,
+    sources_are_built,
+    headers_say_what_they_are,
+    headers_open_no_namespace,
+    nothing_is_left_for_later,
+    documents_exist,
+    documents_name_real_files,
+    metrics_are_documented,
+)

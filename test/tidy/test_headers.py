@@ -39,8 +39,13 @@ def verdict_file(path, texts, compiler):
 def compile_alone(path, root):
     """The compiler's complaints about a file that includes only this header, or nothing."""
     name = path.removeprefix("include/")
-    done = subprocess.run([COMPILER, *FLAGS, f"-I{root}", f"-I{root}/include", "-"], input=f'#include "{name}"\n',
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [COMPILER, *FLAGS, f"-I{root}", f"-I{root}/include", "-"],
+        input=f'#include "{name}"\n',
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stderr if done.returncode else ""
 
 
@@ -65,7 +70,9 @@ def test_every_header_compiles_alone():
     assert not failed, "\n" + "\n".join(failed)
 
 
-@pytest.mark.parametrize(("text", "compiles"), [("std::string f();", False), ("#include <string>\nstd::string f();", True)])
+@pytest.mark.parametrize(
+    ("text", "compiles"), [("std::string f();", False), ("#include <string>\nstd::string f();", True)]
+)
 def test_canary(tmp_path, text, compiles):
     (tmp_path / "canary.h").write_text(f"// A canary.\n#pragma once\n{text}\n")
     assert (compile_alone("canary.h", tmp_path) == "") == compiles

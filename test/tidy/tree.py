@@ -37,8 +37,11 @@ def is_script(path, text):
 
 def load():
     """Every text file that git tracks or would track."""
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                            capture_output=True, check=False)
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        check=False,
+    )
     paths = listed.stdout.decode().split("\0") if listed.returncode == 0 else walk()
     tree = Tree()
     for path in paths:
@@ -60,6 +63,9 @@ def walk():
 
 def blank_out(text):
     """C++ text with comments and literals replaced by blanks; line numbers stay."""
-    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"'
-                         r"|(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])+'", re.S)
+    pattern = re.compile(
+        r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"'
+        r"|(?<![0-9a-zA-Z_])'(?:\\.|[^'\\\n])+'",
+        re.S,
+    )
     return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
