@@ -88,11 +88,11 @@ net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connectio
     if (got) reservation = std::move(got.value()), reserved_bytes = bytes;
     return static_cast<bool>(got);
   };
-  if (end_ && !reserve(*end_ - begin_)) storing_ = false;
+  if (end_ && !reserve(*end_ - begin_)) stop_storing();
   for (;;) {
     // A body of unknown length promises itself twice what it has, step by step.
     if (!end_ && storing_ && available_ - begin_ + limits::kPieceBytes > reserved_bytes) {
-      if (!reserve(std::max<uint64_t>(reserved_bytes * 2, limits::kPieceBytes))) storing_ = false;
+      if (!reserve(std::max<uint64_t>(reserved_bytes * 2, limits::kPieceBytes))) stop_storing();
     }
     if (!storing_ && !co_await wait_for_window()) co_return fail(Remedy::kGiveUp, "all readers left");
     const uint64_t left = end_ ? *end_ - available_ : limits::kPieceBytes;
@@ -114,7 +114,7 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
   }
   size_t filled = 0;
   while (filled < piece_bytes && !connection.body_done()) {
-    connection.stream().set_deadline(pool.clock().now() + limits::kBodyStallTimeout);
+    const net::ScopedDeadline deadline(connection.stream(), pool.clock().now() + limits::kBodyStallTimeout);
     NEZHA_CO_TRY(const size_t got, co_await connection.read_body({buffer.get() + filled, piece_bytes - filled}));
     if (got == 0) break;
     filled += got;
@@ -127,6 +127,11 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
     progress_.notify_all();
   }
   co_return filled;
+}
+
+void Fill::stop_storing() {
+  std::lock_guard lock(mutex_);
+  storing_ = false;
 }
 
 net::Task<> Fill::store_last_piece() {

@@ -57,6 +57,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
 
   net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection);
   net::Task<Result<size_t>> fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes);
+  void stop_storing();
   net::Task<> store_last_piece();
   net::Task<bool> wait_for_window();
   void release_passed();  // REQUIRES: mutex_ held

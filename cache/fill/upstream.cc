@@ -61,7 +61,6 @@ void UpstreamPool::release(const Origin& origin, std::unique_ptr<Connection> con
   if (connection->has_buffered()) return;  // bytes nobody asked for: not a connection to trust
   auto& idle = idle_[pool_key(origin)];
   if (idle.size() >= kIdlePerOriginMax) return;
-  connection->stream().set_deadline(SteadyTime::max());
   idle.push_back({std::move(connection), deps_.clock.now()});
 }
 
@@ -84,21 +83,23 @@ class Attempt {
   bool body_begun() const { return body_begun_; }
 
   net::Task<Result<http::ResponseHead>> run() {
-    touch();
     const std::string text = http::serialise(request_);
     const std::array<std::string_view, 1> pieces{text};
-    NEZHA_CO_TRY(co_await connection_.stream().write(pieces));
-    if (side_ && side_->has_body()) NEZHA_CO_TRY(co_await send_body());
-    while (!final_) NEZHA_CO_TRY(co_await read_head());
+    {
+      const net::ScopedDeadline deadline(connection_.stream(), stall_deadline());
+      NEZHA_CO_DO(co_await connection_.stream().write(pieces));
+    }
+    if (side_ && side_->has_body()) NEZHA_CO_DO(co_await send_body());
+    while (!final_) NEZHA_CO_DO(co_await read_head());
     co_return std::move(*final_);
   }
 
  private:
-  void touch() { connection_.stream().set_deadline(pool_.clock().now() + limits::kBodyStallTimeout); }
+  SteadyTime stall_deadline() const { return pool_.clock().now() + limits::kBodyStallTimeout; }
 
   // Reads one head: relays an interim one, keeps a final one.
   net::Task<Result<void>> read_head() {
-    touch();
+    const net::ScopedDeadline deadline(connection_.stream(), stall_deadline());
     http::ResponseHead head;
     auto step = co_await connection_.read_response_head(request_.method == "HEAD", head);
     if (!step) co_return step.error();
@@ -110,7 +111,7 @@ class Attempt {
       co_return ok();
     }
     continued_ |= head.status == 100;
-    if (side_) NEZHA_CO_TRY(co_await side_->interim(head));
+    if (side_) NEZHA_CO_DO(co_await side_->interim(head));
     co_return ok();
   }
 
@@ -118,28 +119,27 @@ class Attempt {
   net::Task<Result<void>> await_continue() {
     while (!final_ && !continued_) {
       if (!connection_.has_buffered() && !co_await connection_.stream().wait_readable(kContinueWait)) co_return ok();
-      NEZHA_CO_TRY(co_await read_head());
+      NEZHA_CO_DO(co_await read_head());
     }
     co_return ok();
   }
 
   net::Task<Result<void>> send_body() {
-    if (side_->expects_continue()) NEZHA_CO_TRY(co_await await_continue());
+    if (side_->expects_continue()) NEZHA_CO_DO(co_await await_continue());
     const bool chunked = side_->framing().kind == http::Framing::Kind::kChunked;
     std::vector<char> buffer(limits::kRelayBytes);
     while (!final_) {
       // An upstream that answers before the body's end has decided: no more of it is sent (RFC 9112 §9.5).
       if (connection_.has_buffered() || !connection_.stream().is_quiet()) {
-        NEZHA_CO_TRY(co_await read_head());
+        NEZHA_CO_DO(co_await read_head());
         continue;
       }
       NEZHA_CO_TRY(const size_t got, co_await side_->read_body(buffer));
       body_begun_ = true;
-      touch();
-      Result<void> sent = co_await send_piece({buffer.data(), got}, chunked);
+      const Result<void> sent = co_await send_piece({buffer.data(), got}, chunked);
       if (!sent) {
         // Refused half-way: the answer may already be waiting.
-        while (!final_) NEZHA_CO_TRY(co_await read_head());
+        while (!final_) NEZHA_CO_DO(co_await read_head());
       }
       if (got == 0) break;
     }
@@ -149,6 +149,7 @@ class Attempt {
   net::Task<Result<void>> send_piece(std::string_view bytes, bool chunked) {
     const std::string line = chunked ? chunk_size_line(bytes.size()) : "";
     const std::array<std::string_view, 3> pieces{line, bytes, chunked ? "\r\n" : ""};
+    const net::ScopedDeadline deadline(connection_.stream(), stall_deadline());
     co_return co_await connection_.stream().write(pieces);
   }
 

@@ -62,10 +62,17 @@ net::Task<Result<http::HeadStep>> Connection::read_response_head(bool to_head, h
   }
 }
 
+net::Task<Result<bool>> Connection::await_bytes() {
+  if (has_buffered()) co_return true;
+  NEZHA_CO_TRY(const size_t got, co_await read_more());
+  co_return got > 0;
+}
+
 void Connection::begin_body(const http::Framing& framing) {
   framing_ = framing;
   chunked_ = {};
   left_bytes_ = framing.length_bytes;
+  if (framing.kind == http::Framing::Kind::kChunked && buffer_.size() < limits::kRelayBytes) buffer_.resize(limits::kRelayBytes);
   body_done_ = framing.kind == http::Framing::Kind::kNone ||
                (framing.kind == http::Framing::Kind::kLength && framing.length_bytes == 0);
 }

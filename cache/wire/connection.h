@@ -24,6 +24,8 @@ class Connection {
   net::Task<Result<http::HeadStep>> read_request_head(http::RequestHead& into);
   net::Task<Result<http::HeadStep>> read_response_head(bool to_head, http::ResponseHead& into);
 
+  // True once bytes are buffered; false at the orderly end of the stream.
+  net::Task<Result<bool>> await_bytes();
   // Called once per message, with the framing of its head.
   void begin_body(const http::Framing& framing);
   // At least one byte of the body, or 0 at its proven end: length met, last chunk seen, or the stream's end where that

@@ -1,6 +1,7 @@
 // Head parsing on Beast's basic_parser; the framing rules are decided here, from the fields themselves.
 #include "nezha/http/parser.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 
@@ -225,13 +226,13 @@ HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead&
   return finish_response(into, to_head, step.consumed_bytes);
 }
 
-ChunkedDecoder::Step ChunkedDecoder::decode(std::string_view bytes) {
+ChunkedDecoder::Step ChunkedDecoder::decode(std::string_view bytes, size_t data_bytes_max) {
   using Kind = Step::Kind;
   switch (state_) {
     case State::kSize: return decode_size(bytes);
     case State::kData: {
       if (bytes.empty()) return step_of(Kind::kNeedMore);
-      const size_t take = static_cast<size_t>(std::min<uint64_t>(left_bytes_, bytes.size()));
+      const size_t take = static_cast<size_t>(std::min<uint64_t>(left_bytes_, std::min(bytes.size(), data_bytes_max)));
       left_bytes_ -= take;
       if (left_bytes_ == 0) state_ = State::kDataEnd;
       return step_of(Kind::kData, take, bytes.substr(0, take));

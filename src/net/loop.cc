@@ -42,9 +42,9 @@ struct Deadlines {
   };
   std::list<Entry> entries;
 
-  void sweep(SteadyTime now) {
+  void sweep(SteadyTime now, bool all = false) {
     for (Entry& entry : entries) {
-      if (entry.at > now || entry.expired) continue;
+      if ((entry.at > now && !all) || entry.expired) continue;
       entry.expired = true;
       error_code ignored;
       entry.socket->cancel(ignored);
@@ -92,7 +92,7 @@ class TcpStream final : public Stream {
     std::span<std::string_view> left(copy);
     while (!left.empty()) {
       NEZHA_CO_TRY(const size_t sent, try_write(left));
-      advance(left, sent);
+      skip_bytes(left, sent);
       if (left.empty()) break;
       if (sent > 0) continue;
       error_code ec;
@@ -101,6 +101,20 @@ class TcpStream final : public Stream {
       if (ec) co_return io_failure(ec);
     }
     co_return ok();
+  }
+
+  Task<bool> wait_readable(std::chrono::milliseconds timeout) override {
+    // The timer's handler may run after this frame is gone: it shares the flag and looks before it touches the socket.
+    const auto done = std::make_shared<bool>(false);
+    Timer timer(socket_.get_executor(), timeout);
+    timer.async_wait([done, this](const error_code& ec) {
+      error_code ignored;
+      if (!ec && !*done) socket_.cancel(ignored);
+    });
+    error_code ec;
+    co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(use_task, ec));
+    *done = true;
+    co_return !ec;
   }
 
   void set_deadline(SteadyTime deadline) override { entry_->at = deadline; }
@@ -173,7 +187,9 @@ class TcpListener final : public Listener {
 
 class AsioLoop final : public Loop {
  public:
-  AsioLoop() : context_(1), sweeper_(context_), work_(context_.get_executor()) { arm_sweeper(); }
+  AsioLoop() : context_(1), work_(context_.get_executor()) {
+    every(kSweepEvery, [this] { deadlines_.sweep(std::chrono::steady_clock::now()); });
+  }
 
   Executor executor() override { return context_.get_executor(); }
   void run() override { context_.run(); }
@@ -224,25 +240,43 @@ class AsioLoop final : public Loop {
     co_await timer.async_wait(asio::redirect_error(use_task, ignored));
   }
 
+  void run_until(const std::function<bool()>& done, SteadyTime deadline) override {
+    context_.restart();
+    while (!done() && std::chrono::steady_clock::now() < deadline) context_.run_one_for(kSweepEvery);
+  }
+
+  void every(std::chrono::milliseconds period, std::function<void()> work) override {
+    periodic_.push_back(std::make_unique<Periodic>(Periodic{Timer(context_), period, std::move(work)}));
+    arm(*periodic_.back());
+  }
+
+  void expire_all() override { deadlines_.sweep(SteadyTime::max(), true); }
+
  private:
-  void arm_sweeper() {
-    sweeper_.expires_after(kSweepEvery);
-    sweeper_.async_wait([this](const error_code& ec) {
+  struct Periodic {
+    Timer timer;
+    std::chrono::milliseconds period;
+    std::function<void()> work;
+  };
+
+  void arm(Periodic& periodic) {
+    periodic.timer.expires_after(periodic.period);
+    periodic.timer.async_wait([this, &periodic](const error_code& ec) {
       if (ec) return;
-      deadlines_.sweep(std::chrono::steady_clock::now());
-      arm_sweeper();
+      periodic.work();
+      arm(periodic);
     });
   }
 
   Deadlines deadlines_;  // before the context: sockets in pending handlers outlive nothing they use
   asio::io_context context_;
-  Timer sweeper_;
+  std::vector<std::unique_ptr<Periodic>> periodic_;
   asio::executor_work_guard<Executor> work_;
 };
 
 }  // namespace
 
-void advance(std::span<std::string_view>& pieces, size_t bytes) {
+void skip_bytes(std::span<std::string_view>& pieces, size_t bytes) {
   while (!pieces.empty() && bytes >= pieces.front().size()) {
     bytes -= pieces.front().size();
     pieces = pieces.subspan(1);

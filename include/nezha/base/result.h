@@ -40,7 +40,13 @@ inline auto ok() { return BOOST_OUTCOME_V2_NAMESPACE::success(); }
 
 }  // namespace nezha
 
-// NEZHA_TRY(auto name, call()) returns the failure of call() to the caller, or names its value.
-// NEZHA_CO_TRY is the same inside a coroutine.
+// NEZHA_TRY(auto name, call()) returns the failure of call() to the caller, or names its value; NEZHA_TRY(call()) is for
+// a call without a value. NEZHA_CO_TRY(auto name, …) and NEZHA_CO_DO(…) are the same inside a coroutine
+// (Outcome's own one-argument form does not compile there in Boost 1.81).
 #define NEZHA_TRY(...) BOOST_OUTCOME_TRY(__VA_ARGS__)
 #define NEZHA_CO_TRY(...) BOOST_OUTCOME_CO_TRY(__VA_ARGS__)
+#define NEZHA_CO_DO(...)                                                          \
+  do {                                                                            \
+    auto nezha_result = (__VA_ARGS__);                                            \
+    if (!nezha_result) co_return std::move(nezha_result).as_failure();            \
+  } while (false)

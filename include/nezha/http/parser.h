@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -38,8 +39,8 @@ class ChunkedDecoder {
     size_t consumed_bytes = 0;  // with every kind; kNeedMore may consume framing bytes
     std::string_view data;      // with kData: borrowed from the bytes offered
   };
-  // Never consumes bytes behind the final empty line.
-  Step decode(std::string_view bytes);
+  // Never consumes bytes behind the final empty line. kData shows at most `data_bytes_max` bytes at a time.
+  Step decode(std::string_view bytes, size_t data_bytes_max = SIZE_MAX);
 
  private:
   enum class State { kSize, kData, kDataEnd, kTrailer, kEnd };

@@ -35,10 +35,16 @@ class Loop {
   virtual Executor executor() = 0;
   virtual void run() = 0;   // returns after stop()
   virtual void stop() = 0;
+  // Runs on the calling thread until done() holds or the deadline passes, also after stop(). For tearing down.
+  virtual void run_until(const std::function<bool()>& done, SteadyTime deadline) = 0;
   virtual void post(std::function<void()> work) = 0;
 
   virtual Result<std::unique_ptr<Listener>> listen(const SocketAddress& address) = 0;
   virtual Task<Result<std::unique_ptr<Stream>>> connect(const SocketAddress& address, SteadyTime deadline) = 0;
+  // Calls `work` again and again, until the loop is gone.
+  virtual void every(std::chrono::milliseconds period, std::function<void()> work) = 0;
+  // Every open stream and pending connect fails from now on.
+  virtual void expire_all() = 0;
   virtual Task<> sleep(std::chrono::milliseconds duration) = 0;
 };
 

@@ -3,6 +3,7 @@
 // Threads: the loop's own. Errors are Remedy::kRetryLater (reset, timed out, cancelled).
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ class Stream {
   virtual Result<size_t> try_write(std::span<const std::string_view> pieces) = 0;
   // All of the pieces, waiting as needed.
   virtual Task<Result<void>> write(std::span<const std::string_view> pieces) = 0;
+  // True once a byte or the end can be read; false when `timeout` passed first.
+  virtual Task<bool> wait_readable(std::chrono::milliseconds timeout) = 0;
   // Past it, reads and writes under way fail. Checked about four times a second.
   virtual void set_deadline(SteadyTime deadline) = 0;
   // Ends our sending side in an orderly way; reading goes on.
@@ -34,7 +37,19 @@ class Stream {
   virtual std::string peer() const = 0;
 };
 
+// Bounds the operations within a scope; outside of it the stream may rest for as long as it likes.
+class ScopedDeadline {
+ public:
+  ScopedDeadline(Stream& stream, SteadyTime deadline) : stream_(stream) { stream.set_deadline(deadline); }
+  ~ScopedDeadline() { stream_.set_deadline(SteadyTime::max()); }
+  ScopedDeadline(const ScopedDeadline&) = delete;
+  ScopedDeadline& operator=(const ScopedDeadline&) = delete;
+
+ private:
+  Stream& stream_;
+};
+
 // Skips the first `bytes` of the pieces, in place.
-void advance(std::span<std::string_view>& pieces, size_t bytes);
+void skip_bytes(std::span<std::string_view>& pieces, size_t bytes);
 
 }  // namespace nezha::net

@@ -1,0 +1,215 @@
+#include "cache/accept/server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <list>
+#include <random>
+#include <thread>
+
+#include "cache/accept/sni_relay.h"
+#include "cache/fill/flight.h"
+#include "cache/request/session.h"
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr std::chrono::milliseconds kPollEvery{50};
+constexpr std::chrono::seconds kHousekeepEvery{5};
+constexpr std::chrono::seconds kTearDownMax{15};
+
+std::string make_loop_id() {
+  std::random_device device;
+  char id[32];
+  std::snprintf(id, sizeof id, "nezha-%08x%08x", device(), device());
+  return id;
+}
+
+// Everything of one loop. Used by its thread alone, but for the atomics and post().
+class LoopServer {
+ public:
+  LoopServer(ServerDeps& deps, FlightTable& flights, RequestMetrics& request_metrics, const std::string& loop_id, size_t connections_max)
+      : deps_(deps),
+        loop_(net::make_loop()),
+        pool_({*loop_, deps.resolver, deps.clock, deps.metrics}),
+        gate_(loop_->executor()),
+        fills_(loop_->executor()),
+        connections_max_(connections_max),
+        session_deps_{deps.routes,
+                      deps.index,
+                      flights,
+                      {deps.tier, deps.index, deps.workers, deps.index_bytes_max,
+                       deps.metrics.counter("nezha_cache_stored_bytes_total", "Body bytes written to a tier"),
+                       deps.metrics.counter("nezha_cache_incomplete_fills_total", "Bodies that ended early and were not stored")},
+                      pool_,
+                      fills_,
+                      deps.clock,
+                      deps.log,
+                      request_metrics,
+                      loop_id,
+                      draining_},
+        sni_deps_{deps.routes, *loop_,     deps.resolver,
+                  gate_,       deps.clock, deps.log,
+                  deps.metrics.counter("nezha_cache_tls_relayed_total", "TLS connections relayed by server name"),
+                  deps.metrics.counter("nezha_cache_tls_refused_total", "TLS connections refused: unknown name or dead upstream")} {
+    loop_->every(kHousekeepEvery, [this] { pool_.trim(false); });
+  }
+
+  Result<net::SocketAddress> listen(const net::SocketAddress& address, bool tls) {
+    NEZHA_TRY(auto listener, loop_->listen(address));
+    const net::SocketAddress bound = listener->address();
+    gate_.spawn(accept_loop(*listener, tls));
+    listeners_.push_back(std::move(listener));
+    return bound;
+  }
+
+  // Ends what still runs, on the calling thread: the loop's own has ended.
+  ~LoopServer() {
+    draining_ = true;
+    for (auto& listener : listeners_) listener->close();
+    pool_.trim(true);
+    loop_->expire_all();
+    loop_->run_until([this] { return gate_.size() + fills_.size() == 0; }, deps_.clock.now() + kTearDownMax);
+  }
+
+  void run() { loop_->run(); }
+  void begin_drain() {
+    loop_->post([this] {
+      draining_ = true;
+      for (auto& listener : listeners_) listener->close();
+      for (auto& open : open_) {
+        if (open.idle) open.stream->set_deadline(deps_.clock.now());
+      }
+    });
+  }
+  void cut() {
+    loop_->post([this] {
+      pool_.trim(true);
+      loop_->expire_all();
+    });
+  }
+  void stop() { loop_->stop(); }
+  // Any thread: what still runs.
+  size_t busy() {
+    std::promise<size_t> size;
+    auto future = size.get_future();
+    loop_->post([this, &size] { size.set_value(gate_.size() + fills_.size()); });
+    return future.get();
+  }
+  size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Open {
+    net::Stream* stream;
+    bool idle = false;
+  };
+
+  net::Task<> accept_loop(net::Listener& listener, bool tls) {
+    for (;;) {
+      auto stream = co_await listener.accept();
+      if (!stream) co_return;
+      if (connections() >= connections_max_) continue;  // closed at once: better than to starve those we have
+      gate_.spawn(serve(std::move(stream.value()), tls));
+    }
+  }
+
+  net::Task<> serve(std::unique_ptr<net::Stream> stream, bool tls) {
+    connections_.fetch_add(1, std::memory_order_relaxed);
+    const auto entry = open_.insert(open_.end(), Open{stream.get()});
+    if (tls) co_await run_sni_relay(sni_deps_, std::move(stream));
+    else co_await run_session(session_deps_, std::move(stream), entry->idle);
+    open_.erase(entry);
+    connections_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  ServerDeps& deps_;
+  std::unique_ptr<net::Loop> loop_;
+  UpstreamPool pool_;
+  net::Gate gate_;
+  net::Gate fills_;
+  size_t connections_max_;
+  bool draining_ = false;
+  SessionDeps session_deps_;
+  SniRelayDeps sni_deps_;
+  std::vector<std::unique_ptr<net::Listener>> listeners_;
+  std::list<Open> open_;
+  std::atomic<size_t> connections_{0};
+};
+
+class LoopsServer final : public Server {
+ public:
+  explicit LoopsServer(ServerDeps deps) : deps_(deps), request_metrics_(deps.metrics), loop_id_(make_loop_id()) {}
+
+  Result<void> start(const config::ListenSettings& listen, size_t loops) {
+    for (size_t i = 0; i < loops; ++i) {
+      loops_.push_back(std::make_unique<LoopServer>(deps_, flights_, request_metrics_, loop_id_, limits::kConnectionsMax / loops));
+    }
+    NEZHA_TRY(bind(listen.http, false, http_));
+    NEZHA_TRY(bind(listen.https, true, https_));
+    for (auto& loop : loops_) threads_.emplace_back([raw = loop.get()] { raw->run(); });
+    return ok();
+  }
+
+  ~LoopsServer() override {
+    for (auto& loop : loops_) loop->stop();
+    for (auto& thread : threads_) thread.join();
+  }
+
+  std::vector<net::SocketAddress> http_addresses() const override { return http_; }
+  std::vector<net::SocketAddress> https_addresses() const override { return https_; }
+  size_t connections() const override {
+    size_t total = 0;
+    for (const auto& loop : loops_) total += loop->connections();
+    return total;
+  }
+
+  bool drain(SteadyTime deadline) override {
+    for (auto& loop : loops_) loop->begin_drain();
+    const bool by_itself = wait_until_idle(deadline);
+    if (!by_itself) {
+      for (auto& loop : loops_) loop->cut();
+      wait_until_idle(deps_.clock.now() + std::chrono::seconds(10));
+    }
+    return by_itself;
+  }
+
+ private:
+  Result<void> bind(const std::vector<config::ListenAddress>& addresses, bool tls, std::vector<net::SocketAddress>& bound) {
+    for (const auto& address : addresses) {
+      net::SocketAddress wanted{address.host, address.port};
+      for (auto& loop : loops_) {
+        NEZHA_TRY(wanted, loop->listen(wanted, tls));  // port 0: the other loops share the first one's choice
+      }
+      bound.push_back(wanted);
+    }
+    return ok();
+  }
+
+  bool wait_until_idle(SteadyTime deadline) {
+    for (;;) {
+      const bool idle = std::all_of(loops_.begin(), loops_.end(), [](auto& loop) { return loop->busy() == 0; });
+      if (idle) return true;
+      if (deps_.clock.now() >= deadline) return false;
+      std::this_thread::sleep_for(kPollEvery);
+    }
+  }
+
+  ServerDeps deps_;
+  FlightTable flights_;
+  RequestMetrics request_metrics_;
+  std::string loop_id_;
+  std::vector<std::unique_ptr<LoopServer>> loops_;
+  std::vector<std::thread> threads_;
+  std::vector<net::SocketAddress> http_, https_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> start_server(ServerDeps deps, const config::ListenSettings& listen, size_t loops) {
+  auto server = std::make_unique<LoopsServer>(deps);
+  NEZHA_TRY(server->start(listen, loops));
+  return std::unique_ptr<Server>(std::move(server));
+}
+
+}  // namespace nezha::cache

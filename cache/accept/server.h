@@ -1,0 +1,46 @@
+// Server: all loops, each with its listeners, sessions and upstream connections; start, drain, stop.
+// Threads: the owner's; it runs one thread per loop inside.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/classify/routes.h"
+#include "cache/index/index.h"
+#include "nezha/base/clock.h"
+#include "nezha/net/loop.h"
+#include "nezha/net/resolver.h"
+#include "nezha/obs/log.h"
+#include "nezha/obs/metrics.h"
+
+namespace nezha::cache {
+
+struct ServerDeps {
+  const RouteStore& routes;
+  Index& index;
+  Tier& tier;
+  net::Resolver& resolver;
+  net::Workers& workers;
+  const Clock& clock;
+  obs::Log& log;
+  obs::Metrics& metrics;
+  uint64_t index_bytes_max;
+};
+
+class Server {
+ public:
+  virtual ~Server() = default;
+  // Addresses in force, with the ports the kernel chose for port 0.
+  virtual std::vector<net::SocketAddress> http_addresses() const = 0;
+  virtual std::vector<net::SocketAddress> https_addresses() const = 0;
+  // Open client connections of all loops.
+  virtual size_t connections() const = 0;
+  // Stops accepting, ends idle connections, lets answers under way finish, then cuts what is left at `deadline`.
+  // Returns when nothing runs any more. True when everything ended by itself.
+  virtual bool drain(SteadyTime deadline) = 0;
+};
+
+// Binds and starts to serve. Fails with kFixInput: an address cannot be bound.
+Result<std::unique_ptr<Server>> start_server(ServerDeps deps, const config::ListenSettings& listen, size_t loops);
+
+}  // namespace nezha::cache

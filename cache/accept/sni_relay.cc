@@ -1,0 +1,125 @@
+#include "cache/accept/sni_relay.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cache/accept/client_hello.h"
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr std::chrono::minutes kQuietMax{15};  // a relayed connection with no byte either way
+constexpr std::chrono::seconds kQuietCheck{30};
+constexpr uint16_t kHttpsPort = 443;
+constexpr char kUnrecognizedName[] = "\x15\x03\x01\x00\x02\x02\x70";
+
+// Both ends of one relayed connection and what the two directions share.
+struct Pair {
+  std::unique_ptr<net::Stream> client;
+  std::unique_ptr<net::Stream> server;
+  SteadyTime last_byte{};
+  bool up_ended = false;
+  net::Notification ended;
+};
+
+net::Task<Result<void>> copy(net::Stream& from, net::Stream& to, Pair& pair, const Clock& clock) {
+  std::vector<char> buffer(limits::kRelayBytes);
+  for (;;) {
+    // A download is quiet on its sending side for as long as it takes: only both sides together are idle.
+    while (!co_await from.wait_readable(kQuietCheck)) {
+      if (clock.now() - pair.last_byte > kQuietMax) co_return fail(Remedy::kRetryLater, "no byte either way for too long");
+    }
+    NEZHA_CO_TRY(const size_t got, co_await from.read_some(buffer));
+    pair.last_byte = clock.now();
+    if (got == 0) {
+      to.shutdown_send();
+      co_return ok();
+    }
+    const std::array<std::string_view, 1> pieces{std::string_view(buffer.data(), got)};
+    const net::ScopedDeadline deadline(to, clock.now() + limits::kBodyStallTimeout);
+    NEZHA_CO_DO(co_await to.write(pieces));
+  }
+}
+
+net::Task<> copy_up(std::shared_ptr<Pair> pair, const Clock& clock) {
+  const auto result = co_await copy(*pair->client, *pair->server, *pair, clock);
+  if (!result) pair->server->close(true);
+  pair->up_ended = true;
+  pair->ended.notify_all();
+}
+
+net::Task<Result<ClientHello>> read_hello(net::Stream& client, std::string& bytes, const Clock& clock) {
+  const net::ScopedDeadline deadline(client, clock.now() + limits::kHeadTimeout);
+  std::array<char, 4096> buffer;
+  for (;;) {
+    NEZHA_CO_TRY(const size_t got, co_await client.read_some(buffer));
+    if (got == 0) co_return fail(Remedy::kRetryLater, "the client left before its ClientHello was complete");
+    bytes.append(buffer.data(), got);
+    ClientHello hello = parse_client_hello(bytes);
+    if (hello.kind != ClientHello::Kind::kNeedMore) co_return hello;
+  }
+}
+
+net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const config::Upstream& upstream, const std::string& host) {
+  const bool override = upstream.endpoint && upstream.endpoint->tls;
+  const std::string target = override ? upstream.endpoint->host : host;
+  const uint16_t port = override ? upstream.endpoint->port : kHttpsPort;
+  NEZHA_CO_TRY(const auto addresses, co_await deps.resolver.resolve(target, !override));
+  Error last{Remedy::kRetryLater, "no address"};
+  for (const auto& ip : addresses) {
+    auto stream = co_await deps.loop.connect({ip, port}, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
+    if (stream) co_return std::move(stream.value());
+    last = stream.error();
+  }
+  co_return last;
+}
+
+net::Task<> refuse(SniRelayDeps& deps, net::Stream& client, const std::string& reason) {
+  deps.refused.add();
+  deps.log.debug("TLS connection refused", {{"reason", reason}});
+  const std::array<std::string_view, 1> alert{std::string_view(kUnrecognizedName, sizeof kUnrecognizedName - 1)};
+  const net::ScopedDeadline deadline(client, deps.clock.now() + limits::kHeadTimeout);
+  (void)co_await client.write(alert);
+  client.close(false);
+}
+
+}  // namespace
+
+net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client) {
+  std::string hello_bytes;
+  const auto hello = co_await read_hello(*client, hello_bytes, deps.clock);
+  if (!hello) co_return client->close(false);
+  const auto routes = deps.routes.current();
+  const auto* upstream = hello.value().kind == ClientHello::Kind::kDone ? routes->find(hello.value().server_name) : nullptr;
+  if (!upstream) {
+    co_await refuse(deps, *client, "server name \"" + hello.value().server_name + "\" is no configured host");
+    co_return;
+  }
+  auto server = co_await dial(deps, *upstream, hello.value().server_name);
+  if (!server) {
+    deps.refused.add();
+    deps.log.warning("upstream failed", {{"host", hello.value().server_name}, {"reason", server.error().message}});
+    co_return client->close(true);
+  }
+  const auto pair = std::make_shared<Pair>();
+  pair->last_byte = deps.clock.now();
+  pair->client = std::move(client);
+  pair->server = std::move(server.value());
+  const std::array<std::string_view, 1> pieces{hello_bytes};
+  if (!co_await pair->server->write(pieces)) co_return pair->client->close(true);
+  deps.relayed.add();
+  deps.gate.spawn(copy_up(pair, deps.clock));
+  const auto down = co_await copy(*pair->server, *pair->client, *pair, deps.clock);
+  if (!down) pair->client->close(true);
+  while (!pair->up_ended) {
+    const uint64_t version = pair->ended.version();
+    if (pair->up_ended) break;
+    co_await pair->ended.wait(version);
+  }
+  pair->client->close(false);
+  pair->server->close(false);
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,30 @@
+// Port 443: TLS connections are relayed to the real server by the name in their ClientHello, never decrypted, never
+// cached. An alias redirects every port of a host, so without this an https:// URL of that host would break.
+// Threads: the loop's own.
+#pragma once
+
+#include <memory>
+
+#include "cache/classify/routes.h"
+#include "nezha/net/loop.h"
+#include "nezha/net/resolver.h"
+#include "nezha/obs/log.h"
+#include "nezha/obs/metrics.h"
+
+namespace nezha::cache {
+
+struct SniRelayDeps {
+  const RouteStore& routes;
+  net::Loop& loop;
+  net::Resolver& resolver;
+  net::Gate& gate;
+  const Clock& clock;
+  obs::Log& log;
+  obs::Counter& relayed;
+  obs::Counter& refused;
+};
+
+// Relays until both directions have ended. A name that is no configured host gets the TLS alert unrecognized_name.
+net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client);
+
+}  // namespace nezha::cache

@@ -1,0 +1,120 @@
+#include "cache/deliver/deliver.h"
+
+#include <array>
+
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr size_t kGatherPieces = 20;           // iovecs of one write
+constexpr size_t kGatherBytes = 1024 * 1024;   // and its size: what a client must take within the stall time
+
+class PinnedSource final : public BodySource {
+ public:
+  explicit PinnedSource(PinnedBody body) : body_(std::move(body)) {}
+  std::optional<Result<PinnedBytes>> try_next() override {
+    if (next_ == body_.pieces.size()) return Result<PinnedBytes>(PinnedBytes{});
+    return Result<PinnedBytes>(std::move(body_.pieces[next_++]));
+  }
+  net::Task<> wait() override { co_return; }
+
+ private:
+  PinnedBody body_;
+  size_t next_ = 0;
+};
+
+// What one write sends: pieces and the pins that keep them in place.
+struct Gathered {
+  std::vector<std::string_view> pieces;
+  std::vector<std::shared_ptr<const void>> pins;
+  std::array<std::string, kGatherPieces> lines;  // chunk size lines
+  size_t line_count = 0;
+  size_t size_bytes = 0;
+  bool end = false;
+
+  void add(std::string_view bytes) {
+    pieces.push_back(bytes);
+    size_bytes += bytes.size();
+  }
+  void clear() {
+    pieces.clear();
+    pins.clear();
+    line_count = 0;
+    size_bytes = 0;
+  }
+  bool full() const { return size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces; }
+};
+
+void add_chunk(Gathered& out, std::string_view bytes) {
+  char line[20];
+  std::snprintf(line, sizeof line, "%zx\r\n", bytes.size());
+  std::string& kept = out.lines[out.line_count++];
+  kept = line;
+  out.add(kept);
+  out.add(bytes);
+  out.add("\r\n");
+}
+
+// Takes what the source has now.
+Result<void> gather(BodySource& source, bool chunked, Gathered& out) {
+  while (!out.full()) {
+    auto next = source.try_next();
+    if (!next) return ok();
+    if (!*next) return next->error();
+    PinnedBytes& got = next->value();
+    if (got.bytes.empty()) {
+      out.end = true;
+      if (chunked) out.add("0\r\n\r\n");
+      return ok();
+    }
+    if (chunked) add_chunk(out, got.bytes);
+    else out.add(got.bytes);
+    out.pins.push_back(std::move(got.pin));
+  }
+  return ok();
+}
+
+net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Clock& clock) {
+  std::span<std::string_view> left(out.pieces);
+  while (!left.empty()) {
+    NEZHA_CO_TRY(const size_t sent, client.try_write(left));
+    net::skip_bytes(left, sent);
+    if (left.empty()) break;
+    if (sent > 0) continue;
+    const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
+    NEZHA_CO_DO(co_await client.write(left));
+    break;
+  }
+  co_return ok();
+}
+
+}  // namespace
+
+std::unique_ptr<BodySource> make_pinned_source(PinnedBody body) { return std::make_unique<PinnedSource>(std::move(body)); }
+
+net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Clock& clock, uint64_t& sent_bytes) {
+  Gathered out;
+  out.add(delivery.head);
+  out.end = !delivery.body;
+  for (;;) {
+    if (!out.end) {
+      Result<void> gathered = gather(*delivery.body, delivery.chunked, out);
+      if (!gathered) {
+        // What came before the failure is good; it goes out, then the reset tells that it was not all.
+        (void)co_await write_all(client, out, clock);
+        co_return gathered.error();
+      }
+    }
+    if (out.size_bytes > 0) {
+      NEZHA_CO_DO(co_await write_all(client, out, clock));
+      sent_bytes += out.size_bytes;
+    } else if (!out.end) {
+      co_await delivery.body->wait();
+    }
+    if (out.end) co_return ok();
+    out.clear();
+  }
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,29 @@
+// deliver: an answer's head and body onto the client's stream, with back-pressure: the source is read no faster than
+// the client takes it. Head and first body bytes leave in one write.
+// Threads: the client's loop.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cache/deliver/body_source.h"
+#include "cache/index/index.h"
+#include "nezha/base/clock.h"
+#include "nezha/net/stream.h"
+
+namespace nezha::cache {
+
+// Bytes pinned in a tier: never has to wait.
+std::unique_ptr<BodySource> make_pinned_source(PinnedBody body);
+
+struct Delivery {
+  std::string head;                    // complete, with its empty line
+  std::unique_ptr<BodySource> body;    // may be null
+  bool chunked = false;                // frame the body in chunks
+};
+
+// Fails when the client is gone or the source fails; the stream must then be closed with a reset. `sent_bytes` counts
+// what the kernel took.
+net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Clock& clock, uint64_t& sent_bytes);
+
+}  // namespace nezha::cache
