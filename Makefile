@@ -20,7 +20,6 @@ build: ## Release programs nezha-webhook, nezha-cache and nezha in build/bin/
 	@ninja -C build nezha-webhook nezha-cache nezha
 
 demo: build ## The main job in one go, without a cluster: direct, cold and warm, side by side
-	@scripts/install-deps test
 	@scripts/demo
 
 test: ## Everything, with the end-to-end tests on a real Kubernetes
