@@ -66,17 +66,20 @@ net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const c
   const bool override = upstream.endpoint && upstream.endpoint->tls;
   const std::string target = override ? upstream.endpoint->host : host;
   const uint16_t port = override ? upstream.endpoint->port : kHttpsPort;
-  NEZHA_CO_TRY(const auto addresses, co_await deps.resolver.resolve(target, !override));
+  auto resolved = co_await deps.resolver.resolve(target, !override);
+  if (!resolved) co_return resolved.error();
+  const auto& addresses = resolved.value();
   Error last{Remedy::kRetryLater, "no address"};
   for (const auto& ip : addresses) {
-    auto stream = co_await deps.loop.connect({ip, port}, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
+    const net::SocketAddress address{ip, port};
+    auto stream = co_await deps.loop.connect(address, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
     if (stream) co_return std::move(stream.value());
     last = stream.error();
   }
   co_return last;
 }
 
-net::Task<> refuse(SniRelayDeps& deps, net::Stream& client, const std::string& reason) {
+net::Task<> refuse(SniRelayDeps& deps, net::Stream& client, std::string reason) {
   deps.refused.add();
   deps.log.debug("TLS connection refused", {{"reason", reason}});
   const std::array<std::string_view, 1> alert{std::string_view(kUnrecognizedName, sizeof kUnrecognizedName - 1)};
@@ -94,7 +97,8 @@ net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> clien
   const auto routes = deps.routes.current();
   const auto* upstream = hello.value().kind == ClientHello::Kind::kDone ? routes->find(hello.value().server_name) : nullptr;
   if (!upstream) {
-    co_await refuse(deps, *client, "server name \"" + hello.value().server_name + "\" is no configured host");
+    const std::string reason = "server name \"" + hello.value().server_name + "\" is no configured host";
+    co_await refuse(deps, *client, reason);
     co_return;
   }
   auto server = co_await dial(deps, *upstream, hello.value().server_name);
@@ -108,7 +112,8 @@ net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> clien
   pair->client = std::move(client);
   pair->server = std::move(server.value());
   const std::array<std::string_view, 1> pieces{hello_bytes};
-  if (!co_await pair->server->write(pieces)) co_return pair->client->close(true);
+  const Result<void> sent = co_await pair->server->write(pieces);
+  if (!sent) co_return pair->client->close(true);
   deps.relayed.add();
   deps.gate.spawn(copy_up(pair, deps.clock));
   const auto down = co_await copy(*pair->server, *pair->client, *pair, deps.clock);

@@ -94,7 +94,10 @@ net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connectio
     if (!end_ && storing_ && available_ - begin_ + limits::kPieceBytes > reserved_bytes) {
       if (!reserve(std::max<uint64_t>(reserved_bytes * 2, limits::kPieceBytes))) stop_storing();
     }
-    if (!storing_ && !co_await wait_for_window()) co_return fail(Remedy::kGiveUp, "all readers left");
+    if (!storing_) {
+      const bool wanted = co_await wait_for_window();
+      if (!wanted) co_return fail(Remedy::kGiveUp, "all readers left");
+    }
     const uint64_t left = end_ ? *end_ - available_ : limits::kPieceBytes;
     const size_t piece_bytes = static_cast<size_t>(std::min<uint64_t>(left, limits::kPieceBytes));
     NEZHA_CO_TRY(const size_t got, co_await fill_piece(pool, connection, std::max<size_t>(piece_bytes, 1)));

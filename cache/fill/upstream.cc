@@ -118,7 +118,10 @@ class Attempt {
   // Until a 100 or a final answer comes, or the client has waited long enough to send its body anyway.
   net::Task<Result<void>> await_continue() {
     while (!final_ && !continued_) {
-      if (!connection_.has_buffered() && !co_await connection_.stream().wait_readable(kContinueWait)) co_return ok();
+      if (!connection_.has_buffered()) {
+        const bool answered = co_await connection_.stream().wait_readable(kContinueWait);
+        if (!answered) co_return ok();
+      }
       NEZHA_CO_DO(co_await read_head());
     }
     co_return ok();

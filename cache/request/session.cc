@@ -44,7 +44,7 @@ class Session final : public RequestSide {
   net::Task<> send(Delivery delivery);
   net::Task<> refuse(int status, std::string text, std::string cache_status);
   net::Task<> answer_upstream_failure(const Error& error);
-  net::Task<bool> answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status);
+  net::Task<> answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status);
   net::Task<bool> answer_from_fill(const std::shared_ptr<Fill>& fill, std::string cache_status);
   net::Task<> relay(Exchange exchange, std::string cache_status);
   net::Task<> store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket, std::string cache_status);
@@ -97,7 +97,10 @@ net::Task<bool> Session::read_head() {
 }
 
 net::Task<> Session::run() {
-  while (open_ && !deps_.draining && co_await read_head()) {
+  // g++ 12 miscompiles a co_await behind && (its operand's temporaries are lost): such values are named first.
+  while (open_ && !deps_.draining) {
+    const bool got_head = co_await read_head();
+    if (!got_head) break;
     open_ = request_.keep_alive && !deps_.draining;
     answered_ = false;
     candidate_ = {};
@@ -106,7 +109,7 @@ net::Task<> Session::run() {
     co_await handle();
     lead_.reset();
     // A body that the answer did not need is in the way of the next request.
-    if (open_ && !client_.body_done() && !co_await skip_request_body()) open_ = false;
+    if (open_ && !client_.body_done()) open_ = co_await skip_request_body();
   }
   client_.stream().close(false);
 }
@@ -159,7 +162,9 @@ net::Task<Session::Step> Session::look_up() {
     const bool usable = !range || pinned;
     const Reuse reuse = reuse_of(*head, classified_, classified_.upstream->freshness, deps_.clock.wall());
     if (usable && reuse.kind == Reuse::Kind::kServe) {
-      if (co_await answer_from_store(head, std::move(pinned), hit_status(reuse.fresh_for))) co_return Step::kDone;
+      std::string status = hit_status(reuse.fresh_for);
+      co_await answer_from_store(head, std::move(pinned), std::move(status));
+      co_return Step::kDone;
     }
     forward_reason_ = usable ? "stale" : "partial";
     // A range that cannot be satisfied is the source's to refuse when it has to be asked anyway.
@@ -191,7 +196,8 @@ net::Task<Session::Step> Session::collapse() {
   }
   if (!outcome.fill || !selects(*outcome.fill->head(), request_.fields)) co_return Step::kForward;
   if (!needs_own_check(*outcome.fill->head())) {
-    if (co_await answer_from_fill(outcome.fill, "fwd=uri-miss; collapsed")) co_return Step::kDone;
+    const bool answered = co_await answer_from_fill(outcome.fill, "fwd=uri-miss; collapsed");
+    if (answered) co_return Step::kDone;
   } else if (outcome.fill->head()->strong()) {
     candidate_ = {outcome.fill->head(), std::nullopt, outcome.fill};
   }
@@ -225,7 +231,8 @@ net::Task<Session::Step> Session::forward() {
   const bool ranges_need_strong = classified_.range && candidate_.head && !candidate_.head->strong();
   const bool revalidate = has_validator && !classified_.conditional && !ranges_need_strong && !classified_.multiple_ranges;
   const auto ticket = deps_.index.begin_fill(classified_.key);
-  auto done = co_await exchange(deps_.pool, classified_.origin, upstream_request(revalidate ? &candidate_ : nullptr), this);
+  const http::RequestHead request = upstream_request(revalidate ? &candidate_ : nullptr);
+  auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
   if (!done) {
     if (lead_) lead_->fail(done.error());
     co_await answer_upstream_failure(done.error());
@@ -234,13 +241,15 @@ net::Task<Session::Step> Session::forward() {
   Exchange& got = done.value();
   if (got.head.status == 304 && revalidate) {
     if (got.head.keep_alive) deps_.pool.release(got.origin, std::move(got.connection));
-    const std::string status = std::string("fwd=") + (candidate_.fill ? "uri-miss" : "stale") + "; fwd-status=304" + (candidate_.fill ? "; collapsed" : "");
+    std::string status = std::string("fwd=") + (candidate_.fill ? "uri-miss" : "stale") + "; fwd-status=304" + (candidate_.fill ? "; collapsed" : "");
     if (candidate_.fill) {
-      if (co_await answer_from_fill(candidate_.fill, status)) co_return Step::kDone;
+      const bool answered = co_await answer_from_fill(candidate_.fill, std::move(status));
+      if (answered) co_return Step::kDone;
     } else {
       const auto head = refreshed(*candidate_.head, got.head.fields, got.request_time, got.response_time);
       deps_.index.refresh(classified_.key, candidate_.head, head);
-      if (co_await answer_from_store(head, std::move(candidate_.pinned), status)) co_return Step::kDone;
+      co_await answer_from_store(head, std::move(candidate_.pinned), std::move(status));
+      co_return Step::kDone;
     }
     candidate_ = {};
     co_return Step::kForward;  // the bytes went away meanwhile: ask again, without a condition
@@ -249,11 +258,13 @@ net::Task<Session::Step> Session::forward() {
   const std::string refusal = store_refusal(classified_, got.head, classified_.upstream->freshness, got.response_time);
   if (!refusal.empty()) {
     if (lead_) lead_->land();
-    co_await relay(std::move(got), fwd + "; detail=" + refusal);
+    std::string status = fwd + "; detail=" + refusal;
+    co_await relay(std::move(got), std::move(status));
     co_return Step::kDone;
   }
   const auto head = make_stored_head(request_, classified_, got.head, got.request_time, got.response_time);
-  co_await store_and_answer(std::move(got), head, ticket, fwd + "; stored");
+  std::string status = fwd + "; stored";
+  co_await store_and_answer(std::move(got), head, ticket, std::move(status));
   co_return Step::kDone;
 }
 
@@ -284,7 +295,7 @@ net::Task<> Session::store_and_answer(Exchange exchange, StoredHeadPtr head, std
   co_await send(std::move(delivery));
 }
 
-net::Task<bool> Session::answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status) {
+net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status) {
   const WallTime now = deps_.clock.wall();
   obs::Counter& counter = cache_status.starts_with("hit") ? deps_.metrics.hit : deps_.metrics.revalidated;
   Delivery delivery;
@@ -304,7 +315,6 @@ net::Task<bool> Session::answer_from_store(const StoredHeadPtr& head, std::optio
   }
   counter.add();
   co_await send(std::move(delivery));
-  co_return true;
 }
 
 // False when the fill takes no more readers; nothing was sent then.
@@ -326,7 +336,8 @@ net::Task<bool> Session::answer_from_fill(const std::shared_ptr<Fill>& fill, std
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
   if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
-  auto done = co_await exchange(deps_.pool, classified_.origin, upstream_request(nullptr), this);
+  const http::RequestHead request = upstream_request(nullptr);
+  auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
   if (!done) {
     co_await answer_upstream_failure(done.error());
     co_return Step::kDone;
@@ -335,8 +346,9 @@ net::Task<Session::Step> Session::pass() {
   if (classified_.invalidates && done.value().head.status < 400) deps_.index.invalidate(classified_.key.path);
   if (!client_.body_done()) open_ = false;  // the upstream answered early; the rest of the body is nobody's
   deps_.metrics.pass.add();
-  const bool method = classified_.reason == "method";
-  co_await relay(std::move(done.value()), method ? "fwd=method" : "fwd=bypass; detail=" + classified_.reason);
+  std::string status = "fwd=bypass; detail=" + classified_.reason;
+  if (classified_.reason == "method") status = "fwd=method";
+  co_await relay(std::move(done.value()), std::move(status));
   co_return Step::kDone;
 }
 
