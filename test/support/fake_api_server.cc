@@ -61,8 +61,9 @@ struct Selection {
 };
 
 std::string status_json(int code, const std::string& message) {
-  return Json{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"}, {"message", message}, {"code", code}}
-      .dump();
+  Json status{{"kind", "Status"}, {"apiVersion", "v1"}, {"status", "Failure"}, {"message", message}, {"code", code}};
+  if (message.ends_with("already exists")) status["reason"] = "AlreadyExists";
+  return status.dump();
 }
 
 std::unique_ptr<httplib::Server> make_tls_server(const std::string& certificate_pem, const std::string& key_pem) {

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -59,10 +60,10 @@ class ApiClient {
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
-  // Each returns the object the server answered with.
+  // Each returns the object the server answered with; create() nothing when an object of that name exists already.
   [[nodiscard]] Result<std::string> get(const Resource& resource, const Namespace& name_space, std::string_view name);
-  [[nodiscard]] Result<std::string> create(const Resource& resource, const Namespace& name_space,
-                                           std::string_view json);
+  [[nodiscard]] Result<std::optional<std::string>> create(const Resource& resource, const Namespace& name_space,
+                                                          std::string_view json);
   // Replaces the object. With metadata.resourceVersion in `json` a change since that version is a 409.
   [[nodiscard]] Result<std::string> update(const Resource& resource, const Namespace& name_space, std::string_view name,
                                            std::string_view json);

@@ -23,6 +23,13 @@ const char* content_type_of(PatchType type) {
   return kJsonType;
 }
 
+// The body of a success; any other status as an error.
+Result<std::string> succeeded(const WireRequest& request, WireAnswer answer) {
+  if (answer.status >= 200 && answer.status < 300) return std::move(answer.body);
+  return BOOST_OUTCOME_V2_NAMESPACE::failure(
+      error_of_answer(request.method + " " + request.target, answer.status, answer.body));
+}
+
 }  // namespace
 
 std::string Resource::path(const Namespace& name_space) const {
@@ -47,19 +54,19 @@ class ApiClient::Connection {
   Connection(ApiServer server, const Limits& limits)
       : transport_(std::move(server), {limits.connect, limits.request, limits.response_bytes_max}) {}
 
-  Result<std::string> call(const WireRequest& request) {
+  // An answer of any status; a read over a connection that was closed meanwhile is repeated.
+  Result<WireAnswer> exchange(const WireRequest& request) {
     auto answer = transport_.send(request);
     if (!answer && answer.error().remedy == Remedy::kRetryHere && request.method == "GET") {
       answer = transport_.send(request);
     }
-    if (!answer) {
-      Error error = answer.error();
-      if (error.remedy == Remedy::kRetryHere) error.remedy = Remedy::kRetryLater;
-      return fail(error.remedy, std::move(error.message));
-    }
-    if (answer.value().status >= 200 && answer.value().status < 300) return std::move(answer.value().body);
-    return BOOST_OUTCOME_V2_NAMESPACE::failure(
-        error_of_answer(request.method + " " + request.target, answer.value().status, answer.value().body));
+    if (answer || answer.error().remedy != Remedy::kRetryHere) return answer;
+    return fail(Remedy::kRetryLater, answer.error().message);
+  }
+
+  Result<std::string> call(const WireRequest& request) {
+    NEZHA_TRY(WireAnswer answer, exchange(request));
+    return succeeded(request, std::move(answer));
   }
 
   void stop() { transport_.stop(); }
@@ -77,8 +84,13 @@ Result<std::string> ApiClient::get(const Resource& resource, const Namespace& na
   return connection_->call({"GET", resource.path(name_space, name), {}, {}});
 }
 
-Result<std::string> ApiClient::create(const Resource& resource, const Namespace& name_space, std::string_view json) {
-  return connection_->call({"POST", resource.path(name_space), std::string(json), kJsonType});
+Result<std::optional<std::string>> ApiClient::create(const Resource& resource, const Namespace& name_space,
+                                                     std::string_view json) {
+  const WireRequest request{"POST", resource.path(name_space), std::string(json), kJsonType};
+  NEZHA_TRY(WireAnswer answer, connection_->exchange(request));
+  if (answer.status == 409 && is_already_exists(answer.body)) return std::optional<std::string>();
+  NEZHA_TRY(std::string created, succeeded(request, std::move(answer)));
+  return std::optional(std::move(created));
 }
 
 Result<std::string> ApiClient::update(const Resource& resource, const Namespace& name_space, std::string_view name,

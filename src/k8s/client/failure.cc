@@ -38,4 +38,11 @@ Error error_of_answer(std::string_view call, int status, std::string_view body) 
   return Error{remedy_of_status(status), std::move(message)};
 }
 
+bool is_already_exists(std::string_view body) {
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) return false;
+  const auto reason = json.find("reason");
+  return reason != json.end() && *reason == "AlreadyExists";
+}
+
 }  // namespace nezha::k8s

@@ -1,0 +1,245 @@
+#include "webhook/controller/controller.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "webhook/controller/cache_service.h"
+#include "webhook/controller/inbox.h"
+#include "webhook/controller/policy_builder.h"
+
+namespace nezha::webhook {
+namespace {
+
+constexpr const char* kDelegatedSelector = "nezha.io/config=true";
+constexpr const char* kConfigurationCondition = "configuration";
+
+std::optional<ConfigMap> only_config_map(const k8s::Snapshot& snapshot) {
+  if (snapshot.empty()) return std::nullopt;
+  return read_config_map(*snapshot.begin()->second);
+}
+
+std::string text_of(const std::vector<IpAddress>& addresses) {
+  std::string out;
+  for (const IpAddress& address : addresses) out += (out.empty() ? "" : " ") + address.get();
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace
+
+class Controller::Impl {
+ public:
+  Impl(ControllerSettings settings, const k8s::ApiServer& api_server, PolicyStore& policies,
+       LiveCertificate& certificate, Readiness& readiness, const Clock& clock, obs::Metrics& metrics, obs::Log& log)
+      : settings_(std::move(settings)),
+        api_server_(api_server),
+        policies_(policies),
+        readiness_(readiness),
+        log_(log),
+        generation_(metrics.gauge("nezha_webhook_policy_generation", "Counts the configurations put in force.")),
+        invalid_(metrics.gauge("nezha_webhook_config_invalid", "ConfigMaps that are wrong now.")),
+        errors_(metrics.counter("nezha_webhook_config_errors_total", "Versions of ConfigMaps that were wrong.")),
+        restarts_(metrics.counter("nezha_webhook_watch_restarts_total", "Watches that had to begin anew.")),
+        api_(api_server),
+        events_(api_, clock, log),
+        builder_(settings_.cache_address),
+        tls_(settings_.tls, api_, certificate, events_, readiness, clock, metrics, log) {
+    describe_missing();
+  }
+
+  ~Impl() { stop(); }
+
+  void start() {
+    watch_configuration();
+    watch_tls();
+    thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+  }
+
+  void stop() {
+    thread_.request_stop();
+    api_.stop();
+    watches_.clear();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  k8s::Scope one(k8s::Resource resource, const Namespace& name_space, const std::string& name) const {
+    return {std::move(resource), name_space, "", "metadata.name=" + name};
+  }
+
+  void watch(k8s::Scope scope, k8s::Watch::OnChange on_change) {
+    watches_.push_back(std::make_unique<k8s::Watch>(api_server_, std::move(scope), settings_.watch,
+                                                    std::move(on_change), log_, &restarts_));
+  }
+
+  void watch_configuration() {
+    const k8s::Resource config_maps{"", "v1", "configmaps"};
+    const Namespace& release = settings_.tls.release;
+    watch(one(config_maps, release, settings_.admin_config), [this](const k8s::Snapshot& snapshot) {
+      inbox_.put([&](News& news) { news.admin = only_config_map(snapshot); });
+    });
+    watch(one(config_maps, release, settings_.ancestor_config), [this](const k8s::Snapshot& snapshot) {
+      inbox_.put([&](News& news) { news.ancestor = only_config_map(snapshot); });
+    });
+    if (settings_.delegation) {
+      watch({config_maps, Namespace(), kDelegatedSelector, ""},
+            [this](const k8s::Snapshot& snapshot) { put_delegated(snapshot); });
+    }
+    if (settings_.cache_address) return;
+    watch(one({"", "v1", "services"}, release, settings_.cache_service), [this](const k8s::Snapshot& snapshot) {
+      inbox_.put([&](News& news) {
+        news.cache_addresses =
+            snapshot.empty() ? std::vector<IpAddress>() : cluster_ips(snapshot.begin()->second->json);
+      });
+    });
+  }
+
+  void put_delegated(const k8s::Snapshot& snapshot) {
+    std::vector<ConfigMap> config_maps;
+    for (const auto& [key, object] : snapshot) {
+      if (!is_admin_config(key)) config_maps.push_back(read_config_map(*object));
+    }
+    inbox_.put([&](News& news) { news.delegated = std::move(config_maps); });
+  }
+
+  // The admin's own ConfigMaps carry more than delegation allows, whatever label somebody gave them.
+  bool is_admin_config(const k8s::ObjectKey& key) const {
+    return key.name_space == settings_.tls.release &&
+           (key.name == settings_.admin_config || key.name == settings_.ancestor_config);
+  }
+
+  void watch_tls() {
+    const auto changed = [this](const k8s::Snapshot&) { inbox_.put([](News& news) { news.tls = true; }); };
+    watch(one({"", "v1", "secrets"}, settings_.tls.release, settings_.tls.secret), changed);
+    watch(one({"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"}, Namespace(),
+              settings_.tls.registration),
+          changed);
+  }
+
+  void run(const std::stop_token& stop) {
+    std::chrono::milliseconds wait{0};
+    std::chrono::milliseconds retry = settings_.retry_first;
+    while (true) {
+      const News news = inbox_.take(stop, wait);
+      if (stop.stop_requested()) return;
+      if (news.configuration()) take_configuration(news);
+      const bool kept = keep_tls(stop);
+      const bool told = events_.flush();
+      if (kept && told) {
+        retry = settings_.retry_first;
+        wait = tls_.soon_due() ? settings_.soon : settings_.resync;
+      } else {
+        wait = retry;
+        retry = std::min(retry * 2, settings_.retry_max);
+      }
+    }
+  }
+
+  bool keep_tls(const std::stop_token& stop) {
+    const auto policy = policies_.current();
+    const auto kept = tls_.reconcile(complete() ? policy.get() : nullptr);
+    if (kept || stop.stop_requested()) return true;
+    // A conflict with another replica is part of the work; what lasts shows in the log.
+    if (last_failure_ != kept.error().message) {
+      last_failure_ = kept.error().message;
+      log_.warning("certificates or registration not settled, will try again", {{"why", last_failure_}});
+    }
+    return false;
+  }
+
+  void take_configuration(const News& news) {
+    if (news.admin) builder_.set_admin(*news.admin);
+    if (news.ancestor) builder_.set_ancestor(*news.ancestor);
+    if (news.delegated) builder_.set_delegated(*news.delegated);
+    if (news.cache_addresses) builder_.set_cache_addresses(*news.cache_addresses);
+    admin_known_ |= news.admin.has_value();
+    ancestor_known_ |= news.ancestor.has_value();
+    delegated_known_ |= news.delegated.has_value();
+    cache_known_ |= news.cache_addresses.has_value();
+    auto outcome = builder_.build();
+    for (const Finding& finding : outcome.findings) tell(finding);
+    invalid_.set(static_cast<double>(outcome.invalid));
+    publish(std::move(outcome.policy));
+    describe_missing();
+  }
+
+  void publish(std::shared_ptr<const Policy> policy) {
+    log_.info("configuration in force", {{"upstreams", std::to_string(policy->settings->upstreams.size())},
+                                         {"rules", std::to_string(policy->settings->injection.size())},
+                                         {"namespaces_with_rules", std::to_string(policy->delegated.size())},
+                                         {"ancestor_rules", std::to_string(policy->ancestor.size())},
+                                         {"cache", text_of(policy->cache_addresses)}});
+    readiness_.note("cache", policy->cache_addresses.empty() && cache_known_
+                                 ? "the Service " + settings_.cache_service +
+                                       " does not exist or has no cluster IP, so pods are admitted unchanged"
+                                 : "");
+    policies_.publish(std::move(policy));
+    generation_.add(1);
+  }
+
+  void tell(const Finding& finding) {
+    const std::string where = finding.about.name_space.get() + "/" + finding.about.name;
+    if (finding.good) {
+      log_.info("ConfigMap is valid again", {{"configmap", where}});
+      events_.add({finding.about, false, "ConfigurationInForce", finding.message});
+      return;
+    }
+    errors_.add();
+    log_.warning("ConfigMap is invalid; the last good version stays in force",
+                 {{"configmap", where}, {"why", finding.message}});
+    events_.add({finding.about, true, "InvalidConfiguration", finding.message});
+  }
+
+  // Every part of the configuration has been listed at least once.
+  bool complete() const {
+    return admin_known_ && ancestor_known_ && (delegated_known_ || !settings_.delegation) &&
+           (cache_known_ || settings_.cache_address);
+  }
+
+  void describe_missing() {
+    const std::string release = settings_.tls.release.get() + "/";
+    std::string missing;
+    const auto miss = [&](bool known, const std::string& what) {
+      if (!known) missing += (missing.empty() ? "not listed yet: " : ", ") + what;
+    };
+    miss(admin_known_, "ConfigMap " + release + settings_.admin_config);
+    miss(ancestor_known_, "ConfigMap " + release + settings_.ancestor_config);
+    miss(delegated_known_ || !settings_.delegation, "ConfigMaps labelled " + std::string(kDelegatedSelector));
+    miss(cache_known_ || settings_.cache_address, "Service " + release + settings_.cache_service);
+    readiness_.set(kConfigurationCondition, missing);
+  }
+
+  const ControllerSettings settings_;
+  const k8s::ApiServer api_server_;
+  PolicyStore& policies_;
+  Readiness& readiness_;
+  obs::Log& log_;
+  obs::Gauge& generation_;
+  obs::Gauge& invalid_;
+  obs::Counter& errors_;
+  obs::Counter& restarts_;
+  k8s::ApiClient api_;
+  EventWriter events_;
+  PolicyBuilder builder_;
+  TlsKeeper tls_;
+  Inbox inbox_;
+  bool admin_known_ = false;
+  bool ancestor_known_ = false;
+  bool delegated_known_ = false;
+  bool cache_known_ = false;
+  std::string last_failure_;
+  std::vector<std::unique_ptr<k8s::Watch>> watches_;
+  std::jthread thread_;
+};
+
+Controller::Controller(ControllerSettings settings, const k8s::ApiServer& api_server, PolicyStore& policies,
+                       LiveCertificate& certificate, Readiness& readiness, const Clock& clock, obs::Metrics& metrics,
+                       obs::Log& log)
+    : impl_(std::make_unique<Impl>(std::move(settings), api_server, policies, certificate, readiness, clock, metrics,
+                                   log)) {}
+Controller::~Controller() = default;
+void Controller::start() { impl_->start(); }
+void Controller::stop() { impl_->stop(); }
+
+}  // namespace nezha::webhook
