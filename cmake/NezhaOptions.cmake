@@ -30,7 +30,9 @@ endforeach()
 
 find_program(NEZHA_CCACHE ccache)
 if(NEZHA_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${NEZHA_CCACHE})
+  # Paths below the source folder count as relative, so that another clone finds the objects of the first.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${NEZHA_CCACHE} base_dir=${CMAKE_SOURCE_DIR} hash_dir=false)
+  add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 endif()
 find_program(NEZHA_MOLD mold)
 if(NEZHA_MOLD)
