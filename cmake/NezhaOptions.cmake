@@ -31,7 +31,7 @@ endforeach()
 find_program(NEZHA_CCACHE ccache)
 if(NEZHA_CCACHE)
   # Paths below the source folder count as relative, so that another clone finds the objects of the first.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${NEZHA_CCACHE} base_dir=${CMAKE_SOURCE_DIR} hash_dir=false)
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${NEZHA_CCACHE})
   add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 endif()
 find_program(NEZHA_MOLD mold)
