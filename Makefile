@@ -4,11 +4,6 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SECONDS ?= 60
 
-# The compiler cache serves this tree, its sanitizer builds and the image builds alike.
-export CCACHE_BASEDIR := $(CURDIR)
-export CCACHE_NOHASHDIR := 1
-export CCACHE_COMPILERCHECK := content
-
 .PHONY: help build demo test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
 
 help: ## This list
