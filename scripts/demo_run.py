@@ -164,8 +164,10 @@ def measure(world, client, command, size, wanted, hosts, environment=None, ways=
     for way in ways:
         world.set_hosts(hosts["direct" if way == "direct" else "cache"])
         runs = []
-        for _ in range(WARM_RUNS if way == "warm" else 1):
-            runs.append(timed(f"{client}, {way}", [*command, str(file)], file, size, environment))
+        count = WARM_RUNS if way == "warm" else 1
+        for number in range(1, count + 1):
+            label = f"{client}, {way}" + (f" {number} of {count}" if count > 1 else "")
+            runs.append(timed(label, [*command, str(file)], file, size, environment))
             verify(file, wanted)
         seconds[way] = statistics.median(runs)
         speed = size / 1e6 / seconds[way]
