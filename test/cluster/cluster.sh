@@ -1,7 +1,7 @@
 #!/bin/bash
 # A single-node Kubernetes inside one network namespace, on a machine without a container engine.
-# Usage: cluster.sh build | images [NAME...] | up | status | load IMAGE.tar... | load-all | kubectl ARGS... | helm ARGS... |
-#        exec CMD... | host NAME ADDRESS | down
+# Usage: cluster.sh build | images [NAME...] | up | status | load IMAGE.tar... | load-all | kubectl ARGS... |
+#        helm ARGS... | exec CMD... | host NAME ADDRESS | down
 # NEZHA_CLUSTER_DIR (default: ~/.cache/nezha-cluster) holds programs, images, keys, data and logs.
 # Needs root and what `scripts/install-deps test` installs.
 set -euo pipefail

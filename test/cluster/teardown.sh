@@ -54,7 +54,8 @@ down() {
   local files=()
   say "ending"
   # The kubelet first, so that it restarts nothing; containerd last.
-  mapfile -t files < <(ls -1 "$dir"/log/{kubelet,proxy,coredns,scheduler,controller-manager,apiserver,etcd,containerd}.pid 2> /dev/null)
+  mapfile -t files < <(ls -1 \
+    "$dir"/log/{kubelet,proxy,coredns,scheduler,controller-manager,apiserver,etcd,containerd}.pid 2> /dev/null)
   [ ${#files[@]} -eq 0 ] || end_processes "${files[@]}"
   end_pods
   unmount_all

@@ -1,4 +1,4 @@
-"""Every file of deploy/examples is what it says: accepted by the API server, or of the right shape where it has no such kind."""
+"""Every file of deploy/examples is accepted by the API server, or of the right shape where it has no such kind."""
 
 import kube
 import pytest

@@ -13,7 +13,8 @@ OPERATOR_NAMESPACE = "kubeflow"
 
 @pytest.fixture(scope="module")
 def operator(cluster):
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", kube.DIR / "training-operator/overlays/standalone")
+    manifests = kube.DIR / "training-operator/overlays/standalone"
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", manifests)
     patch = {"spec": {"template": {"spec": {"containers": [
         {"name": "training-operator", "image": "localhost/training-operator:test",
          "imagePullPolicy": "IfNotPresent"}]}}}}
