@@ -1,4 +1,7 @@
-"""The demo itself, run by scripts/demo inside its namespaces: demo_run.py FOLDER_OF_PROGRAMS WORK_FOLDER"""
+"""The demo itself, run by scripts/demo inside its namespaces: demo_run.py FOLDER_OF_PROGRAMS WORK_FOLDER DIVISOR
+
+DIVISOR makes the downloads smaller; 1 for the real sizes.
+"""
 
 import base64
 import hashlib
@@ -13,10 +16,11 @@ import demo_screen as screen
 from demo_world import ADMIN, CACHE_IP, HERE, MOTO, ORIGIN_IP, S3_IP, WEBHOOK, World, run
 from origin import content
 
+DIVISOR = int(sys.argv[3])
 LINE_BYTES_PER_SECOND = 10_000_000
 WARM_RUNS = 3  # short ones: their median is shown
-FILE_HOST, FILE_PATH, FILE_BYTES = "www.cs.toronto.edu", "/~kriz/cifar-100-python.tar.gz", 169_001_437
-BUCKET, KEY, OBJECT_BYTES = "team-data", "train/shard-000.tar", 96 * 1024 * 1024
+FILE_HOST, FILE_PATH, FILE_BYTES = "www.cs.toronto.edu", "/~kriz/cifar-100-python.tar.gz", 169_001_437 // DIVISOR
+BUCKET, KEY, OBJECT_BYTES = "team-data", "train/shard-000.tar", 96 * 1024 * 1024 // DIVISOR
 S3_HOST = "s3.eu-west-1.amazonaws.com"
 CONFIGURATION = f"""\
 upstreams:
@@ -218,7 +222,7 @@ def download_all(world, keys, aliases):
 
 
 def main():
-    programs, work = sys.argv[1:]
+    programs, work = sys.argv[1:3]
     world = World(programs, work)
     world.lay_out()
     try:
