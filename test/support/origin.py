@@ -8,8 +8,8 @@
 If-None-Match and If-Modified-Since are answered; a strong ETag and a Last-Modified are sent. `--relay HOST:PORT`
 passes every connection on instead, at the same speed. `--log FILE` gets one JSON line per finished request:
 {"host", "method", "path", "range", "status", "bytes", "complete"}; "bytes" counts the body bytes handed to the
-connection. All connections of one process share the line. Port 0 takes any free one; "serving on IP:PORT" is printed once files are
-served. Standard library only. Ends on SIGTERM.
+connection. All connections of one process share the line. Port 0 takes any free one; "serving on IP:PORT" is printed
+once files are served. Standard library only. Ends on SIGTERM.
 """
 
 import argparse
