@@ -7,7 +7,7 @@
 // error before it is parsed in full; YAML anchors and aliases are refused (they allow exponential expansion).
 // Refused as hosts (docs/semantics.md, "Hosts we refuse"): wildcards, upper case, IP addresses, localhost and
 // *.localhost, the cluster's own names (kubernetes, kubernetes.default…, *.svc, *.cluster.local), cloud metadata
-// names and addresses.
+// names and addresses, services that hand out credentials (STS, IAM, OAuth).
 // Threads: any.
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace nezha::config {
 
-// Our format (`config.yaml`). `source` names it in messages.
+// Our format (`config.yaml`). `source` names it in messages. Without `injection:` one rule holds: `default`, pods
+// labelled nezha.io/inject=true, all upstreams, central. An address of `listen:` may have port 0: the system chooses.
 [[nodiscard]] Result<Settings> parse_settings(std::string_view yaml, std::string_view source);
 
 // The ancestor's format: a YAML list of {name, app, label, hostAliases: [{ip, hostnames: [...]}]}.
