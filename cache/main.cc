@@ -1,4 +1,6 @@
 // nezha-cache: composes the data plane bottom-up and runs it until SIGTERM. No logic of its own.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -40,6 +42,14 @@ obs::Level level_of(const std::string& name) {
   if (name == "debug") return obs::Level::kDebug;
   if (name == "warning") return obs::Level::kWarning;
   return name == "error" ? obs::Level::kError : obs::Level::kInfo;
+}
+
+// A connection is a descriptor or two: as many as the system lets us have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int stop_with(const std::string& message) {
@@ -132,6 +142,7 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
 
   auto settings = cache::load_config_file(options.config_path);
   if (!settings) return stop_with(settings.error().message);

@@ -94,6 +94,22 @@ std::string_view parameter_name(std::string_view parameter) {
   return parameter.substr(0, std::min(parameter.find('='), parameter.size()));
 }
 
+bool has_parameter(std::string_view query, std::string_view wanted) {
+  for (const auto parameter : split(query, '&')) {
+    if (parameter_name(parameter) == wanted) return true;
+  }
+  return false;
+}
+
+// What SigV4 and its Google kin put into a presigned URL. Others of that prefix choose what is answered: they stay.
+bool is_v4_parameter(std::string_view name) {
+  static constexpr std::array<std::string_view, 7> kParts = {"Algorithm",     "Credential", "Date",          "Expires",
+                                                             "SignedHeaders", "Signature",  "Security-Token"};
+  const size_t prefix = iequals(name.substr(0, 6), "X-Amz-") ? 6 : iequals(name.substr(0, 7), "X-Goog-") ? 7 : 0;
+  if (prefix == 0) return false;
+  return std::any_of(kParts.begin(), kParts.end(), [&](auto part) { return iequals(name.substr(prefix), part); });
+}
+
 bool names_sub_resource(std::string_view query) {
   for (const auto parameter : split(query, '&')) {
     const auto name = parameter_name(parameter);
@@ -136,11 +152,11 @@ std::string strip_signature(std::string_view query, bool& removed) {
   removed = false;
   if (query.empty()) return out;
   // Bare names like Expires count only beside a signature: another server may give them another meaning.
-  const bool v2 = query.find("Signature=") != std::string_view::npos;
-  const bool sas = query.find("sig=") != std::string_view::npos && query.find("sv=") != std::string_view::npos;
+  const bool v2 = has_parameter(query, "Signature");
+  const bool sas = has_parameter(query, "sig") && has_parameter(query, "sv");
   for (const auto parameter : split(query, '&')) {
     const auto name = parameter_name(parameter);
-    const bool v4 = iequals(name.substr(0, 6), "X-Amz-") || iequals(name.substr(0, 7), "X-Goog-");
+    const bool v4 = is_v4_parameter(name);
     const auto listed = std::find(kNames.begin(), kNames.end(), name);
     const bool short_name = listed != kNames.end() && listed - kNames.begin() >= 6;
     if (v4 || (listed != kNames.end() && (short_name ? sas : v2))) {

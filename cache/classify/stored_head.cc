@@ -95,6 +95,8 @@ std::string store_refusal(const Classified& request, const http::ResponseHead& r
   if (response.status == 206) {
     if (const char* reason = partial_refusal(request, response); *reason) return reason;
   }
+  // Every S3 object has an ETag; what has none is a listing or another answer about objects.
+  if (request.upstream->protocol == config::Protocol::kS3 && !response.fields.has("ETag")) return "s3-no-etag";
   const bool validator = response.fields.has("ETag") || response.fields.has("Last-Modified");
   const bool by_policy = freshness.mode == Freshness::Mode::kTtl || freshness.mode == Freshness::Mode::kImmutable;
   if (!validator && !by_policy) {

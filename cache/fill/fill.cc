@@ -76,7 +76,7 @@ net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
   Result<void> result = co_await read_all(pool, *exchange.connection);
   if (result && exchange.head.keep_alive) pool.release(exchange.origin, std::move(exchange.connection));
   exchange.connection.reset();
-  if (result && storing_ && !publish()) deps_.incomplete.add(0);
+  if (result && storing_) publish();
   finish(std::move(result));
 }
 
@@ -189,7 +189,7 @@ void Fill::release_passed() {
   }
 }
 
-bool Fill::publish() {
+void Fill::publish() {
   StoredHeadPtr head = head_;
   if (!head->total_bytes) head = with_total(*head, available_);
   std::vector<Extent> extents;
@@ -199,7 +199,7 @@ bool Fill::publish() {
   }
   while (deps_.index.head_bytes() > deps_.index_bytes_max && deps_.tier.reclaim_oldest()) {
   }
-  return deps_.index.publish(*ticket_, key_, head, std::move(extents));
+  (void)deps_.index.publish(*ticket_, key_, head, std::move(extents));
 }
 
 void Fill::finish(Result<void> result) {

@@ -61,7 +61,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   net::Task<> store_last_piece();
   net::Task<bool> wait_for_window();
   void release_passed();  // REQUIRES: mutex_ held
-  bool publish();
+  void publish();
   void finish(Result<void> result);
 
   FillDeps deps_;

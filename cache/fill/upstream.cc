@@ -91,6 +91,8 @@ class Attempt {
     }
     if (side_ && side_->has_body()) NEZHA_CO_DO(co_await send_body());
     while (!final_) NEZHA_CO_DO(co_await read_head());
+    // The upstream still waits for the rest of this request: the next one on this connection would be taken for it.
+    if (side_ && side_->has_body() && !body_sent_) final_->keep_alive = false;
     co_return std::move(*final_);
   }
 
@@ -131,6 +133,7 @@ class Attempt {
     if (side_->expects_continue()) NEZHA_CO_DO(co_await await_continue());
     const bool chunked = side_->framing().kind == http::Framing::Kind::kChunked;
     std::vector<char> buffer(limits::kRelayBytes);
+    uint64_t sent_bytes = 0;
     while (!final_) {
       // An upstream that answers before the body's end has decided: no more of it is sent (RFC 9112 §9.5).
       if (connection_.has_buffered() || !connection_.stream().is_quiet()) {
@@ -143,8 +146,12 @@ class Attempt {
       if (!sent) {
         // Refused half-way: the answer may already be waiting.
         while (!final_) NEZHA_CO_DO(co_await read_head());
+        break;
       }
-      if (got == 0) break;
+      sent_bytes += got;
+      const bool by_length = side_->framing().kind == http::Framing::Kind::kLength;
+      body_sent_ = got == 0 || (by_length && sent_bytes == side_->framing().length_bytes);
+      if (body_sent_) break;
     }
     co_return ok();
   }
@@ -161,6 +168,7 @@ class Attempt {
   const http::RequestHead& request_;
   RequestSide* side_;
   bool body_begun_ = false;
+  bool body_sent_ = false;
   bool continued_ = false;
   std::optional<http::ResponseHead> final_;
 };

@@ -95,14 +95,24 @@ std::optional<PinnedBody> Index::pin(const CacheKey& key, const StoredHeadPtr& h
 }
 
 std::shared_ptr<FillTicket> Index::begin_fill(const CacheKey& key) {
-  auto ticket = std::make_shared<FillTicket>();
-  ticket->path = key.path;
   const uint64_t hash = owner_hash(key.path);
   Shard& shard = shard_of(hash);
+  auto* raw = new FillTicket;
+  raw->path = key.path;
+  std::shared_ptr<FillTicket> ticket(raw, [&shard, hash](FillTicket* ended) {
+    {
+      std::lock_guard lock(shard.mutex);
+      const auto [first, last] = shard.fills.equal_range(hash);
+      for (auto it = first; it != last; ++it) {
+        if (it->second != ended) continue;
+        shard.fills.erase(it);
+        break;
+      }
+    }
+    delete ended;
+  });
   std::lock_guard lock(shard.mutex);
-  const auto [first, last] = shard.fills.equal_range(hash);
-  for (auto it = first; it != last;) it = it->second.expired() ? shard.fills.erase(it) : std::next(it);
-  shard.fills.emplace(hash, ticket);
+  shard.fills.emplace(hash, raw);
   return ticket;
 }
 
@@ -165,7 +175,7 @@ void Index::invalidate(const std::string& path) {
   std::lock_guard lock(shard.mutex);
   const auto [first, last] = shard.fills.equal_range(hash);
   for (auto it = first; it != last; ++it) {
-    if (const auto ticket = it->second.lock(); ticket && ticket->path == path) ticket->doomed = true;
+    if (it->second->path == path) it->second->doomed = true;
   }
   Object* object = find_object(shard, hash, path);
   if (!object) return;

@@ -33,7 +33,7 @@ struct PinnedBody {
   std::vector<PinnedBytes> pieces;
 };
 
-// Held by a fill from before its request is sent until it publishes or gives up.
+// Held by a fill from before its request is sent until it publishes or gives up. Does not outlive the Index.
 struct FillTicket {
   std::string path;
   std::atomic<bool> doomed{false};
@@ -78,7 +78,7 @@ class Index {
   struct Shard {
     std::mutex mutex;
     std::unordered_multimap<uint64_t, Object> objects;  // by owner_hash
-    std::unordered_multimap<uint64_t, std::weak_ptr<FillTicket>> fills;
+    std::unordered_multimap<uint64_t, FillTicket*> fills;  // a ticket leaves when it is destroyed
   };
   using ObjectPosition = std::unordered_multimap<uint64_t, Object>::iterator;
 

@@ -15,6 +15,9 @@ namespace {
 
 using http::Framing;
 
+constexpr std::chrono::seconds kLingerMax{5};
+constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
+
 // A stored or arriving response that a 304 from the source would let us send.
 struct Candidate {
   StoredHeadPtr head;
@@ -55,6 +58,7 @@ class Session final : public RequestSide {
   bool needs_own_check(const StoredHead& head) const;
   HeadOptions options(std::string cache_status) const;
   net::Task<bool> skip_request_body();
+  net::Task<> linger();
 
   // RequestSide: the client's half of a relayed request.
   bool has_body() const override { return request_.framing.kind != Framing::Kind::kNone; }
@@ -101,7 +105,7 @@ net::Task<> Session::run() {
   while (open_ && !deps_.draining) {
     const bool got_head = co_await read_head();
     if (!got_head) break;
-    open_ = request_.keep_alive && !deps_.draining;
+    open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
     answered_ = false;
     candidate_ = {};
     forward_reason_ = "uri-miss";
@@ -111,7 +115,22 @@ net::Task<> Session::run() {
     // A body that the answer did not need is in the way of the next request.
     if (open_ && !client_.body_done()) open_ = co_await skip_request_body();
   }
+  if (answered_) co_await linger();
   client_.stream().close(false);
+}
+
+// Closing over unread bytes makes the kernel reset the connection, and the client may lose the answer it was just sent:
+// what still comes is read away for a while (RFC 9112 §9.6).
+net::Task<> Session::linger() {
+  net::Stream& stream = client_.stream();
+  stream.shutdown_send();
+  const net::ScopedDeadline deadline(stream, deps_.clock.now() + kLingerMax);
+  std::vector<char> buffer(limits::kRelayBytes);
+  for (size_t total = 0; total < kLingerBytesMax;) {
+    const auto got = co_await stream.read_some(buffer);
+    if (!got || got.value() == 0) co_return;
+    total += got.value();
+  }
 }
 
 // request_fsm: the way of one request through the stages.
@@ -402,6 +421,7 @@ net::Task<> Session::send(Delivery delivery) {
   deps_.log.debug("answer aborted", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))}, {"reason", sent.error().message}});
   client_.stream().close(true);
   open_ = false;
+  answered_ = false;
 }
 
 net::Task<> Session::refuse(int status, std::string text, std::string cache_status) {

@@ -87,7 +87,8 @@ class SegmentTier final : public Tier {
     Place place;
     {
       std::unique_lock lock(mutex_);
-      if (!open_ || open_->used_bytes + bytes.size() > segment_bytes_ || open_->owners.size() >= kOwnersMax) {
+      // Again and again: while the lock was released, others may have opened a segment and filled it.
+      while (!open_ || open_->used_bytes + bytes.size() > segment_bytes_ || open_->owners.size() >= kOwnersMax) {
         NEZHA_TRY(open_next(lock));
       }
       segment = open_;
