@@ -92,7 +92,7 @@ class TlsKeeper {
   std::map<std::string, SteadyTime> registered_at_;   // CA -> since when we have seen it registered
   std::map<std::string, SteadyTime> unwanted_since_;  // selector entry -> since when nothing here wants it
   std::deque<SteadyTime> registration_writes_;        // of the last minute
-  std::string rejected_selectors_;                    // the server refused these: not tried again while the same
+  std::optional<std::string> rejected_selectors_;     // the server refused these: not tried again while the same
   std::optional<SteadyTime> replaced_at_;             // when an unreadable Secret was last replaced
   bool soon_due_ = false;
 };
