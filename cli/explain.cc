@@ -15,10 +15,14 @@ const std::string kLabel = std::string(webhook::kInjectLabel) + ": \"true\"";
 
 const char* path_of(webhook::Entry entry) {
   switch (entry) {
-    case webhook::Entry::kPod: return "the pod's label";
-    case webhook::Entry::kNamespace: return "the namespace's label";
-    case webhook::Entry::kSelector: return "the selector of a rule";
-    case webhook::Entry::kAncestor: return "the namespace's label hostaliases-injector";
+    case webhook::Entry::kPod:
+      return "the pod's label";
+    case webhook::Entry::kNamespace:
+      return "the namespace's label";
+    case webhook::Entry::kSelector:
+      return "the selector of a rule";
+    case webhook::Entry::kAncestor:
+      return "the namespace's label hostaliases-injector";
   }
   return "";
 }
@@ -65,10 +69,12 @@ void explain_template(const Template& found, const nlohmann::json& pod, const Su
   const bool injected = std::any_of(simulation.calls.begin(), simulation.calls.end(), [](const Call& call) {
     return call.change.decision.verdict == Verdict::kInject && !call.change.failed;
   });
-  out += found.title() + " (namespace " + around.name_space.get() + "): " + (injected ? "accelerated" : "left as it is") + '\n';
+  out += found.title() + " (namespace " + around.name_space.get() +
+         "): " + (injected ? "accelerated" : "left as it is") + '\n';
   if (!injected) {
     const auto& change = simulation.calls.front().change;
-    for (const auto& reason : change.failed ? change.warnings : change.decision.reasons) line(out, "reason:     " + reason);
+    for (const auto& reason : change.failed ? change.warnings : change.decision.reasons)
+      line(out, "reason:     " + reason);
     if (change.decision.verdict == Verdict::kNotOptedIn && !change.failed) advise(found, around, out);
     return;
   }

@@ -29,7 +29,8 @@ Result<std::string> read_file(const std::string& path) {
     text.append(buffer, bytes);
     if (text.size() > kBytesMax) return fail(Remedy::kFixInput, display_name(path) + " is larger than 64 MiB");
   }
-  if (std::ferror(file.get())) return fail(Remedy::kFixInput, "cannot read " + display_name(path) + ": " + std::strerror(errno));
+  if (std::ferror(file.get()))
+    return fail(Remedy::kFixInput, "cannot read " + display_name(path) + ": " + std::strerror(errno));
   return text;
 }
 

@@ -9,6 +9,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// On the command line every message begins with the program's name already.
+std::string without_prefix(const std::string& warning) {
+  constexpr std::string_view kPrefix = "nezha: ";
+  return warning.starts_with(kPrefix) ? warning.substr(kPrefix.size()) : warning;
+}
+
 // Applies to the template what was worked out for the pod, which may carry labels that are not the template's.
 void apply(Json& target, const std::vector<k8s::PatchOp>& patch) {
   if (patch.empty()) return;
@@ -23,11 +29,13 @@ Injected inject(const Manifest& manifest, const Surroundings& around, const webh
   for (auto& document : out.documents) {
     for (const auto& found : find_templates(document)) {
       ++out.templates;
-      const auto simulation = simulate(effective_pod(document, found), in_namespace(around, found.owner_namespace), policy);
+      const auto simulation =
+          simulate(effective_pod(document, found), in_namespace(around, found.owner_namespace), policy);
       apply(document[Json::json_pointer(found.pointer)], simulation.patch);
       for (const auto& call : simulation.calls)
         for (const auto& warning : call.change.warnings)
-          if (simulation.called || call.change.failed) out.warnings.push_back(found.title() + ": " + warning);
+          if (simulation.called || call.change.failed)
+            out.warnings.push_back(found.title() + ": " + without_prefix(warning));
     }
   }
   return out;

@@ -1,7 +1,6 @@
 // The command `nezha`: arguments -> one command -> exit status (0 done, 2 wrong usage or input).
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
 
 #include "cli/offline_command.h"
 
@@ -11,10 +10,14 @@ using nezha::cli::Format;
 using nezha::cli::OfflineOptions;
 
 void add_offline_options(CLI::App& command, OfflineOptions& options) {
-  command.add_option("-c,--config", options.configs,
-                     "Nezha's configuration: config.yaml, its ConfigMap, or the ConfigMap hostaliases-config; may be repeated")
+  command
+      .add_option(
+          "-c,--config", options.configs,
+          "Nezha's configuration: config.yaml, its ConfigMap, or the ConfigMap hostaliases-config; may be repeated")
+      ->envname("NEZHA_CONFIG")
       ->required();
-  command.add_option("-f,--filename", options.manifest, "The manifest to read, YAML or JSON; - is standard input")->required();
+  command.add_option("-f,--filename", options.manifest, "The manifest to read, YAML or JSON; - is standard input")
+      ->required();
   command.add_option("-n,--namespace", options.name_space, "Namespace of objects that name none (default: default)");
   command.add_option("--namespace-labels", options.namespace_labels,
                      "Labels of the namespace, k=v,...: nezha.io/inject=true opts in all its pods");
@@ -27,17 +30,19 @@ int main(int argc, char** argv) {
   app.name("nezha");
   app.set_version_flag("--version", "nezha " NEZHA_VERSION);
   app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  nezha inject --config config.yaml -f job.yaml | kubectl apply -f -\n"
-             "  nezha explain --config config.yaml -f tfjob.yaml\n"
-             "Exit status: 0 done, 2 wrong usage or input.");
+  app.footer(
+      "Examples:\n"
+      "  nezha inject --config config.yaml -f job.yaml | kubectl apply -f -\n"
+      "  nezha explain --config config.yaml -f tfjob.yaml\n"
+      "Exit status: 0 done, 2 wrong usage or input.");
 
   OfflineOptions options;
-  auto* inject = app.add_subcommand("inject", "Print a manifest with its pods and pod templates as the webhook would make them");
+  auto* inject =
+      app.add_subcommand("inject", "Print a manifest with its pods and pod templates as the webhook would make them");
   add_offline_options(*inject, options);
-  const std::map<std::string, Format> formats{{"yaml", Format::kYaml}, {"json", Format::kJson}};
-  inject->add_option("-o,--output", options.output, "yaml or json (default: as the input)")
-      ->transform(CLI::CheckedTransformer(formats));
+  std::string output;
+  inject->add_option("-o,--output", output, "yaml or json (default: as the input)")
+      ->check(CLI::IsMember({"yaml", "json"}));
   auto* explain = app.add_subcommand("explain", "Say for each pod template what the webhook would do, and why");
   add_offline_options(*explain, options);
 
@@ -48,6 +53,7 @@ int main(int argc, char** argv) {
     std::cerr << "nezha: " << e.what() << " (nezha --help)\n";
     return 2;
   }
+  if (!output.empty()) options.output = output == "json" ? Format::kJson : Format::kYaml;
   if (inject->parsed()) return nezha::cli::run_inject(options, std::cout, std::cerr);
   return nezha::cli::run_explain(options, std::cout, std::cerr);
 }

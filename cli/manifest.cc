@@ -15,7 +15,8 @@ constexpr size_t kNestingMax = 200;
 
 Result<Manifest> read_manifest(std::string_view text, const std::string& source) {
   const auto first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && (text[first] == '{' || text[first] == '[') && k8s::nesting_of(text) <= kNestingMax) {
+  if (first != std::string_view::npos && (text[first] == '{' || text[first] == '[') &&
+      k8s::nesting_of(text) <= kNestingMax) {
     Json document = Json::parse(text, nullptr, false);
     if (!document.is_discarded()) return Manifest{Format::kJson, {std::move(document)}};
   }

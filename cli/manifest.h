@@ -16,8 +16,8 @@ namespace nezha::cli {
 enum class Format { kYaml, kJson };
 
 struct Manifest {
-  Format format = Format::kYaml;                   // what the text was
-  std::vector<nlohmann::ordered_json> documents;   // empty documents are left out
+  Format format = Format::kYaml;                  // what the text was
+  std::vector<nlohmann::ordered_json> documents;  // empty documents are left out
 };
 
 // JSON if its first character is { or [ and it parses as JSON, else YAML. Fails with kFixInput; `source` names the text

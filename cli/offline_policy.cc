@@ -47,7 +47,8 @@ class Reader {
   Result<> read_file(const ConfigText& file) {
     auto manifest = read_manifest(file.text, file.source);
     const bool readable = manifest && !manifest.value().documents.empty();
-    const bool objects = readable && manifest.value().documents[0].is_object() && manifest.value().documents[0].contains("kind");
+    const bool objects =
+        readable && manifest.value().documents[0].is_object() && manifest.value().documents[0].contains("kind");
     if (objects) return read_objects(manifest.value().documents, file.source);
     if (readable && manifest.value().documents[0].is_array()) return read_ancestor(file.text, file.source);
     return read_settings(file.text, file.source);  // also for broken text: its message names the place
@@ -72,7 +73,8 @@ class Reader {
       }
     }
     if (any) return ok();
-    return fail(Remedy::kFixInput, source + ": no ConfigMap with data \"config.yaml\" (or \"config\", the ancestor's format)");
+    return fail(Remedy::kFixInput,
+                source + ": no ConfigMap with data \"config.yaml\" (or \"config\", the ancestor's format)");
   }
 
   Result<> read_settings(std::string_view yaml, const std::string& source) {

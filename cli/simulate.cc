@@ -17,7 +17,7 @@ std::string value_of(const std::map<std::string, std::string>& labels, const cha
   return found == labels.end() ? std::string() : found->second;
 }
 
-// The controller adds an entry for each of the cluster's rules whose selector does not rest on our label alone.
+// The controller adds an entry for the selectors of the cluster's rules.
 bool selected_by_rule(const std::map<std::string, std::string>& labels, const webhook::Policy& policy) {
   const auto selects = [&](const config::InjectionRule& rule) {
     const bool selects_all = rule.selector.match_labels.empty() && rule.selector.match_expressions.empty();
@@ -30,7 +30,8 @@ std::vector<Entry> entries_for(const k8s::Pod& pod, const Surroundings& around, 
   std::vector<Entry> entries;
   const auto inject = value_of(pod.labels, webhook::kInjectLabel);
   if (inject == "false") return entries;
-  if (inject == "true") entries.push_back(Entry::kPod);
+  // What the other entries could add to a pod that carries the label, this one adds already.
+  if (inject == "true") return {Entry::kPod};
   if (value_of(around.namespace_labels, webhook::kInjectLabel) == "true") entries.push_back(Entry::kNamespace);
   if (selected_by_rule(pod.labels, policy)) entries.push_back(Entry::kSelector);
   const bool ancestor_namespace =

@@ -29,9 +29,9 @@ struct Call {
 };
 
 struct Simulation {
-  std::vector<Call> calls;                // in order; never empty: a pod that no entry selects shows why in the first
-  bool called = false;                    // whether any entry selects the pod
-  std::vector<k8s::PatchOp> patch;        // of all calls, to be applied in order
+  std::vector<Call> calls;          // in order; never empty: a pod that no entry selects shows why in the first
+  bool called = false;              // whether any entry selects the pod
+  std::vector<k8s::PatchOp> patch;  // of all calls, to be applied in order
 };
 
 Simulation simulate(const nlohmann::json& pod, const Surroundings& around, const webhook::Policy& policy);

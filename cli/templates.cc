@@ -39,7 +39,8 @@ class Finder {
     const bool is_object_of_its_own = value.contains("kind") && value.contains("apiVersion");
     if (is_object_of_its_own) own(value, owner);
     const bool is_pod = is_object_of_its_own && text(value, "kind") == "Pod";
-    if (has_containers(value) && (is_pod || to_lower(key).ends_with("template"))) return found(std::move(owner), is_pod);
+    if (has_containers(value) && (is_pod || to_lower(key).ends_with("template")))
+      return found(std::move(owner), is_pod);
     for (const auto& [name, part] : value.items()) walk(part, name, step(owner, name, false));
   }
 
@@ -48,8 +49,10 @@ class Finder {
  private:
   static Template step(Template owner, const std::string& token, bool index) {
     owner.pointer += '/' + k8s::pointer_token(token);
-    if (index) owner.where += '[' + token + ']';
-    else owner.where += (owner.where.empty() ? "" : ".") + token;
+    if (index)
+      owner.where += '[' + token + ']';
+    else
+      owner.where += (owner.where.empty() ? "" : ".") + token;
     return owner;
   }
 

@@ -14,11 +14,11 @@
 namespace nezha::cli {
 
 struct Template {
-  std::string pointer;     // JSON Pointer of the pod or template within the document; empty: the document itself
-  std::string where;       // the same for people: "spec.tfReplicaSpecs.Worker.template", empty for a Pod
-  std::string owner_kind;  // the object that holds it: "TFJob"
-  std::string owner_name;  // its name or generateName
-  std::string owner_namespace;                      // empty: not said
+  std::string pointer;          // JSON Pointer of the pod or template within the document; empty: the document itself
+  std::string where;            // the same for people: "spec.tfReplicaSpecs.Worker.template", empty for a Pod
+  std::string owner_kind;       // the object that holds it: "TFJob"
+  std::string owner_name;       // its name or generateName
+  std::string owner_namespace;  // empty: not said
   std::map<std::string, std::string> owner_labels;  // the owner's own; copied_labels says whether its pods get them
   bool copied_labels = false;
   std::string labels_path;  // where a label must stand to reach the pod: "spec.template.metadata.labels"

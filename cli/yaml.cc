@@ -29,10 +29,14 @@ class Converter {
     if (depth > kNestingMax) throw Refused{at(node, "nested deeper than " + std::to_string(kNestingMax) + " levels")};
     if (++nodes_ > kNodesMax) throw Refused{"the file has too many values; do its anchors repeat each other?"};
     switch (node.Type()) {
-      case YAML::NodeType::Scalar: return scalar(node);
-      case YAML::NodeType::Sequence: return sequence(node, depth);
-      case YAML::NodeType::Map: return mapping(node, depth);
-      default: return nullptr;
+      case YAML::NodeType::Scalar:
+        return scalar(node);
+      case YAML::NodeType::Sequence:
+        return sequence(node, depth);
+      case YAML::NodeType::Map:
+        return mapping(node, depth);
+      default:
+        return nullptr;
     }
   }
 
@@ -96,17 +100,22 @@ bool fits_literal(const std::string& text) {
 void emit(YAML::Emitter& out, const Json& value);
 
 void emit_string(YAML::Emitter& out, const std::string& text) {
-  if (is_plain_string(text)) out << text;
-  else if (fits_literal(text)) out << YAML::Literal << text;
-  else out << YAML::DoubleQuoted << text;
+  if (is_plain_string(text))
+    out << text;
+  else if (fits_literal(text))
+    out << YAML::Literal << text;
+  else
+    out << YAML::DoubleQuoted << text;
 }
 
 void emit_map(YAML::Emitter& out, const Json& map) {
   out << YAML::BeginMap;
   for (const auto& [key, value] : map.items()) {
     out << YAML::Key;
-    if (is_plain_string(key)) out << key;
-    else out << YAML::DoubleQuoted << key;
+    if (is_plain_string(key))
+      out << key;
+    else
+      out << YAML::DoubleQuoted << key;
     out << YAML::Value;
     emit(out, value);
   }
@@ -122,11 +131,16 @@ void emit(YAML::Emitter& out, const Json& value) {
     out << YAML::EndSeq;
     return;
   }
-  if (value.is_object()) out << YAML::Flow << YAML::BeginMap << YAML::EndMap;
-  else if (value.is_array()) out << YAML::Flow << YAML::BeginSeq << YAML::EndSeq;
-  else if (value.is_null()) out << YAML::Null;
-  else if (value.is_boolean()) out << value.get<bool>();
-  else out << value.dump();  // JSON's numbers are YAML's
+  if (value.is_object())
+    out << YAML::Flow << YAML::BeginMap << YAML::EndMap;
+  else if (value.is_array())
+    out << YAML::Flow << YAML::BeginSeq << YAML::EndSeq;
+  else if (value.is_null())
+    out << YAML::Null;
+  else if (value.is_boolean())
+    out << value.get<bool>();
+  else
+    out << value.dump();  // JSON's numbers are YAML's
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ bool is_word(const std::string& text, std::initializer_list<std::string_view> wo
   const std::string lower = to_lower(text);
   if (!is_one_of(lower, words)) return false;
   std::string capitalised = lower, upper = lower;
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   capitalised[0] = upper[0];
   return text == lower || text == capitalised || text == upper;
 }
@@ -34,11 +35,16 @@ std::optional<Json> integer(std::string_view text) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
   int base = 10;
   const auto prefix = text.substr(0, 2);
-  if (prefix == "0x") base = 16;
-  else if (prefix == "0b") base = 2;
-  else if (prefix == "0o") base = 8;
-  if (base != 10) text.remove_prefix(2);
-  else if (text.size() > 1 && text[0] == '0') base = 8;
+  if (prefix == "0x")
+    base = 16;
+  else if (prefix == "0b")
+    base = 2;
+  else if (prefix == "0o")
+    base = 8;
+  if (base != 10)
+    text.remove_prefix(2);
+  else if (text.size() > 1 && text[0] == '0')
+    base = 8;
   std::string digits(text);
   std::erase(digits, '_');
   uint64_t value = 0;

@@ -24,7 +24,8 @@ Change failed(std::string why) {
   return change;
 }
 
-Change change_readable_pod(Entry entry, const Namespace& name_space, const nlohmann::json& object, const Policy& policy) {
+Change change_readable_pod(Entry entry, const Namespace& name_space, const nlohmann::json& object,
+                           const Policy& policy) {
   auto pod = k8s::read_pod(object);
   if (!pod) return failed(pod.error().message);
   Change change;

@@ -28,7 +28,8 @@ void AliasPlan::want(const std::string& rule, const HostName& host, const std::v
       owner.ips.push_back(ip);
       continue;
     }
-    auto& hosts = conflicts_["rule " + rule + " wants another address than rule " + owner.rule + ", which comes first, for "];
+    auto& hosts =
+        conflicts_["rule " + rule + " wants another address than rule " + owner.rule + ", which comes first, for "];
     if (hosts.empty() || hosts.back() != host.get()) hosts.push_back(host.get());
   }
 }
@@ -64,7 +65,8 @@ void AliasPlan::drop_hosts_of_pod(const IpsOfHost& pod_ips, Decision& decision) 
     return true;
   });
   for (const auto& [ip, hosts] : kept)
-    decision.reasons.push_back("the pod's own hostAliases map " + listed(hosts) + " to " + ip + "; that was left as it is");
+    decision.reasons.push_back("the pod's own hostAliases map " + listed(hosts) + " to " + ip +
+                               "; that was left as it is");
 }
 
 void AliasPlan::report_long_lines(const k8s::Pod& pod, Decision& decision) const {

@@ -12,7 +12,9 @@ namespace {
 template <auto Free>
 struct Deleter {
   template <class T>
-  void operator()(T* pointer) const { Free(pointer); }
+  void operator()(T* pointer) const {
+    Free(pointer);
+  }
 };
 using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
@@ -34,7 +36,9 @@ struct CertificateChooser::Parsed {
 CertificateChooser::CertificateChooser(const CertificateSource& source, obs::Log& log) : source_(source), log_(log) {}
 CertificateChooser::~CertificateChooser() = default;
 
-void CertificateChooser::attach(SSL_CTX& context) { SSL_CTX_set_cert_cb(&context, &CertificateChooser::on_handshake, this); }
+void CertificateChooser::attach(SSL_CTX& context) {
+  SSL_CTX_set_cert_cb(&context, &CertificateChooser::on_handshake, this);
+}
 
 int CertificateChooser::on_handshake(SSL* connection, void* self) {
   const auto parsed = static_cast<CertificateChooser*>(self)->current();
@@ -52,8 +56,11 @@ std::shared_ptr<const CertificateChooser::Parsed> CertificateChooser::current() 
   if (pair == seen_ || !pair) return parsed_;
   seen_ = std::move(pair);
   auto parsed = parse(*seen_);
-  if (parsed) parsed_ = parsed.value();
-  else log_.error("the new serving certificate cannot be used; the last good one stays", {{"reason", parsed.error().message}});
+  if (parsed)
+    parsed_ = parsed.value();
+  else
+    log_.error("the new serving certificate cannot be used; the last good one stays",
+               {{"reason", parsed.error().message}});
   return parsed_;
 }
 

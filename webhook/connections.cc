@@ -45,34 +45,41 @@ void OpenConnections::move(const SSL* connection, State from, State to) {
   if (found == connections_.end() || found->second.state != from) return;
   found->second.state = to;
   found->second.idle_since = ++ticks_;
+  if (to != State::kIdle || rooms_owed_ == 0) return;
+  --rooms_owed_;
+  end(found->second);
 }
 
 void OpenConnections::begin_request(const SSL* connection) { move(connection, State::kIdle, State::kBusy); }
 void OpenConnections::end_request(const SSL* connection) { move(connection, State::kBusy, State::kIdle); }
 
+// An ending connection counts as busy, so that it is not chosen again.
+void OpenConnections::end(Connection& connection) {
+  connection.state = State::kBusy;
+  ::shutdown(connection.descriptor, SHUT_RD);
+}
+
 void OpenConnections::close_after_this(const SSL* connection) {
   std::lock_guard lock(mutex_);
   const auto found = connections_.find(connection);
-  if (found != connections_.end()) ::shutdown(found->second.descriptor, SHUT_RD);
+  if (found != connections_.end()) end(found->second);
 }
 
-bool OpenConnections::close_longest_idle() {
+void OpenConnections::make_room() {
   std::lock_guard lock(mutex_);
-  auto longest = connections_.end();
-  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
-    if (it->second.state != State::kIdle) continue;
-    if (longest == connections_.end() || it->second.idle_since < longest->second.idle_since) longest = it;
-  }
-  if (longest == connections_.end()) return false;
-  longest->second.state = State::kBusy;  // it is ending: not to be chosen again
-  ::shutdown(longest->second.descriptor, SHUT_RD);
-  return true;
+  Connection* longest = nullptr;
+  for (auto& [connection, entry] : connections_)
+    if (entry.state == State::kIdle && (!longest || entry.idle_since < longest->idle_since)) longest = &entry;
+  if (longest)
+    end(*longest);
+  else
+    ++rooms_owed_;
 }
 
 void OpenConnections::close_idle() {
   std::lock_guard lock(mutex_);
   for (auto& [connection, entry] : connections_)
-    if (entry.state == State::kIdle) ::shutdown(entry.descriptor, SHUT_RD);
+    if (entry.state == State::kIdle) end(entry);
 }
 
 }  // namespace nezha::webhook

@@ -5,6 +5,7 @@
 
 #include <openssl/ssl.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -26,8 +27,8 @@ class OpenConnections {
 
   // No byte more is read from the connection; what was received is still answered.
   void close_after_this(const SSL* connection);
-  // The same for the connection that has waited longest for a request; false when none waits.
-  bool close_longest_idle();
+  // The same for the connection that has waited longest for a request, or for the next one that begins to wait.
+  void make_room();
   // The same for every connection that waits for a request.
   void close_idle();
 
@@ -45,9 +46,11 @@ class OpenConnections {
 
   void opened(SSL* connection);
   void move(const SSL* connection, State from, State to);
+  static void end(Connection& connection);
 
   std::mutex mutex_;
   uint64_t ticks_ = 0;
+  size_t rooms_owed_ = 0;                          // make_room() found no idle connection
   std::map<const void*, Connection> connections_;  // by SSL*
 };
 

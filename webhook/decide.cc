@@ -72,7 +72,8 @@ class Decider {
     if (entry_ != Entry::kAncestor || opted_in_by_label()) add_matching();
     if (entry_ == Entry::kAncestor || opted_in_by_label()) add_ancestor();
     if (!chosen_.empty()) return;
-    stop(Verdict::kNoRule, "no injection rule matches the labels of the pod", entry_ == Entry::kPod);
+    stop(Verdict::kNoRule, "no injection rule matches the labels of the pod; known rules: " + rule_names(),
+         entry_ == Entry::kPod);
   }
 
   void pick(const std::string& name) {
@@ -80,8 +81,18 @@ class Decider {
       if (candidate.rule->name.get() == name) return chosen_.push_back(candidate);
     for (const auto& rule : policy_.settings->injection)
       if (rule.name.get() == name) return chosen_.push_back({rule.name.get(), &rule, nullptr});
-    stop(Verdict::kUnknownRule, std::string("the annotation ") + kConfigAnnotation + " names " + quoted(name) +
-         ", but there is no injection rule of that name", true);
+    stop(Verdict::kUnknownRule,
+         std::string("the annotation ") + kConfigAnnotation + " names " + quoted(name) +
+             ", which is no injection rule; known rules: " + rule_names(),
+         true);
+  }
+
+  std::string rule_names() const {
+    std::vector<std::string> names;
+    for (const auto& rule : policy_.settings->injection) names.push_back(rule.name.get());
+    for (const auto& candidate : own_rules()) names.push_back(candidate.name);
+    for (const auto& rule : policy_.ancestor) names.push_back(rule.name.get());
+    return names.empty() ? "none" : listed(names);
   }
 
   void add_matching() {
@@ -107,8 +118,7 @@ class Decider {
     std::vector<Chosen> rules;
     const auto own = policy_.delegated.find(name_space_);
     if (own == policy_.delegated.end()) return rules;
-    for (const auto& rule : own->second)
-      rules.push_back({name_space_.get() + '/' + rule.name.get(), &rule, nullptr});
+    for (const auto& rule : own->second) rules.push_back({name_space_.get() + '/' + rule.name.get(), &rule, nullptr});
     return rules;
   }
 
@@ -117,13 +127,15 @@ class Decider {
     bool cache_unknown = false;
     for (const auto& chosen : chosen_) {
       decision_.rules.push_back(plain_name(chosen.name));
-      if (chosen.ancestor) add_ancestor_aliases(*chosen.ancestor, decision_.rules.back(), aliases);
-      else cache_unknown |= !add_central_aliases(*chosen.rule, decision_.rules.back(), aliases);
+      if (chosen.ancestor)
+        add_ancestor_aliases(*chosen.ancestor, decision_.rules.back(), aliases);
+      else
+        cache_unknown |= !add_central_aliases(*chosen.rule, decision_.rules.back(), aliases);
     }
     check_mode_annotation();
     if (cache_unknown) {
       decision_.reasons.insert(decision_.reasons.begin(),
-                               "the address of the cache is not known yet; is its Service there? (nezha status)");
+                               "the address of the cache is not known yet; does its Service exist?");
       if (aliases.empty()) {
         decision_.verdict = Verdict::kCacheUnknown;
         decision_.warn = true;
@@ -194,13 +206,20 @@ class Decider {
 
 const char* to_string(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kInject: return "inject";
-    case Verdict::kNotOptedIn: return "not-opted-in";
-    case Verdict::kOptedOut: return "opted-out";
-    case Verdict::kMirrorPod: return "mirror-pod";
-    case Verdict::kNoRule: return "no-rule";
-    case Verdict::kUnknownRule: return "unknown-rule";
-    case Verdict::kCacheUnknown: return "cache-unknown";
+    case Verdict::kInject:
+      return "inject";
+    case Verdict::kNotOptedIn:
+      return "not-opted-in";
+    case Verdict::kOptedOut:
+      return "opted-out";
+    case Verdict::kMirrorPod:
+      return "mirror-pod";
+    case Verdict::kNoRule:
+      return "no-rule";
+    case Verdict::kUnknownRule:
+      return "unknown-rule";
+    case Verdict::kCacheUnknown:
+      return "cache-unknown";
   }
   return "unknown";
 }

@@ -14,7 +14,7 @@
 namespace nezha::webhook {
 
 enum class Verdict {
-  kInject,        // aliases and status as the Decision says
+  kInject,  // aliases and status as the Decision says
   // All others leave the pod untouched:
   kNotOptedIn,    // the pod's label does not ask for it
   kOptedOut,      // nezha.io/inject: "false"
@@ -33,11 +33,11 @@ struct WantedAlias {
 
 struct Decision {
   Verdict verdict = Verdict::kNotOptedIn;
-  std::vector<std::string> rules;     // "default", "namespace/rule" for a namespace's own; the order of configuration
+  std::vector<std::string> rules;  // "default", "namespace/rule" for a namespace's own; the order of configuration
   config::Mode mode = config::Mode::kCentral;
-  std::vector<WantedAlias> aliases;   // one per address; hosts that the pod maps elsewhere itself are left out
-  std::vector<std::string> reasons;   // everything that was not done, and why
-  bool warn = false;                  // the reasons deserve the user's attention at kubectl apply
+  std::vector<WantedAlias> aliases;  // one per address; hosts that the pod maps elsewhere itself are left out
+  std::vector<std::string> reasons;  // everything that was not done, and why
+  bool warn = false;                 // the reasons deserve the user's attention at kubectl apply
 };
 
 Decision decide(Entry entry, const Namespace& name_space, const k8s::Pod& pod, const Policy& policy);

@@ -37,13 +37,16 @@ void alias_edits(const k8s::Pod& pod, const std::vector<WantedAlias>& aliases, s
     for (const auto& host : wanted.hosts)
       if (entry == present.end() || !entry->second.hosts.contains(host.get())) missing.push_back(host.get());
     if (missing.empty()) continue;
-    if (entry == present.end()) edits.push_back(AddAlias{wanted.ip.get(), std::move(missing)});
-    else edits.push_back(AppendHosts{entry->second.item, std::move(missing)});
+    if (entry == present.end())
+      edits.push_back(AddAlias{wanted.ip.get(), std::move(missing)});
+    else
+      edits.push_back(AppendHosts{entry->second.item, std::move(missing)});
   }
 }
 
 Status status_of(const Decision& decision) {
-  Status status{decision.rules, decision.mode == config::Mode::kCentral ? "central" : "sidecar", {}, 0, decision.reasons};
+  Status status{
+      decision.rules, decision.mode == config::Mode::kCentral ? "central" : "sidecar", {}, 0, decision.reasons};
   std::set<HostName> seen;
   for (const auto& alias : decision.aliases)
     for (const auto& host : alias.hosts)
@@ -56,8 +59,8 @@ Status status_of(const Decision& decision) {
 void drop_stale(const k8s::Pod& pod, Status& earlier) {
   std::set<std::string> mapped;
   for (const auto& alias : pod.host_aliases) mapped.insert(alias.hostnames.begin(), alias.hostnames.end());
-  const bool stale = std::any_of(earlier.hosts.begin(), earlier.hosts.end(),
-                                 [&](const auto& host) { return !mapped.contains(host); });
+  const bool stale =
+      std::any_of(earlier.hosts.begin(), earlier.hosts.end(), [&](const auto& host) { return !mapped.contains(host); });
   if (stale) earlier = Status{};
 }
 
@@ -72,14 +75,18 @@ void status_edit(const k8s::Pod& pod, const Decision& decision, Edits& edits) {
   const std::string* before = pod.annotation(kStatusAnnotation);
   Status earlier;
   if (before) {
-    if (auto read = read_status(*before)) earlier = std::move(*read);
-    else edits.warnings.push_back(std::string("the annotation ") + kStatusAnnotation + " is Nezha's; the pod's own value was replaced");
+    if (auto read = read_status(*before))
+      earlier = std::move(*read);
+    else
+      edits.warnings.push_back(std::string("the annotation ") + kStatusAnnotation +
+                               " is Nezha's; the pod's own value was replaced");
     drop_stale(pod, earlier);
   }
   std::string value = write_status(join(std::move(earlier), status_of(decision)));
   if (before && *before == value) return;
   // Above its limit the API server would refuse the pod, which must not be our doing.
-  const size_t bytes = bytes_of(pod.annotations, kStatusAnnotation) + std::string_view(kStatusAnnotation).size() + value.size();
+  const size_t bytes =
+      bytes_of(pod.annotations, kStatusAnnotation) + std::string_view(kStatusAnnotation).size() + value.size();
   if (bytes > limits::kAnnotationsBytesMax) {
     edits.warnings.push_back(std::string("no room for the annotation ") + kStatusAnnotation + " beside the pod's own");
     return;

@@ -18,7 +18,8 @@ constexpr const char* kOtherResults[] = {"not-a-pod", "error", "malformed", "ref
 
 }  // namespace
 
-ReviewMetrics::ReviewMetrics(obs::Metrics& metrics) {
+ReviewMetrics::ReviewMetrics(obs::Metrics& metrics)
+    : in_flight_(metrics.gauge("nezha_admission_requests_in_flight", "HTTP requests that are being answered")) {
   const std::vector<double> bounds{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5};
   for (const auto& [entry, name] : kEntries) {
     const auto add = [&, entry = entry, name = name](const char* result) {
@@ -27,8 +28,8 @@ ReviewMetrics::ReviewMetrics(obs::Metrics& metrics) {
     };
     for (const auto verdict : kVerdicts) add(to_string(verdict));
     for (const auto* result : kOtherResults) add(result);
-    seconds_[entry] = &metrics.histogram("nezha_admission_seconds", "Time to answer an admission review", bounds,
-                                         {{"entry", name}});
+    seconds_[entry] =
+        &metrics.histogram("nezha_admission_seconds", "Time to answer an admission review", bounds, {{"entry", name}});
   }
 }
 

@@ -14,10 +14,14 @@ bool holds(const config::LabelSelector::Requirement& requirement, const std::map
     return std::find(requirement.values.begin(), requirement.values.end(), label->second) != requirement.values.end();
   };
   switch (requirement.op) {
-    case Operator::kIn: return exists && listed();
-    case Operator::kNotIn: return !exists || !listed();
-    case Operator::kExists: return exists;
-    case Operator::kDoesNotExist: return !exists;
+    case Operator::kIn:
+      return exists && listed();
+    case Operator::kNotIn:
+      return !exists || !listed();
+    case Operator::kExists:
+      return exists;
+    case Operator::kDoesNotExist:
+      return !exists;
   }
   return false;
 }

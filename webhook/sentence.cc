@@ -14,7 +14,8 @@ std::string shortened(std::string_view text, size_t bytes) {
 std::string quoted(std::string_view text) {
   constexpr size_t kShownBytes = 64;
   std::string shown = shortened(text, kShownBytes);
-  std::replace_if(shown.begin(), shown.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; }, '?');
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; }, '?');
   return '"' + shown + '"';
 }
 

@@ -39,9 +39,8 @@ constexpr Route kRoutes[] = {{"/mutate", Entry::kPod},
 class Edge final : public httplib::SSLServer {
  public:
   using SSLServer::SSLServer;
-  ~Edge() override {
-    if (const auto descriptor = svr_sock_.load(); descriptor != INVALID_SOCKET) ::close(descriptor);
-  }
+  // The library closes the socket itself once it listens.
+  void close_unserved() { ::close(svr_sock_.exchange(INVALID_SOCKET)); }
   bool widen_backlog() const { return ::listen(svr_sock_, kBacklog) == 0; }
 };
 
@@ -63,11 +62,16 @@ bool is_json(const httplib::Request& request) {
 
 const char* default_message(int status) {
   switch (status) {
-    case 400: return "the HTTP request is malformed";
-    case 404: return "no such path; reviews go to /mutate, /mutate/namespace, /mutate/selector or /mutate/ancestor";
-    case 405: return "reviews are sent by POST";
-    case 414: return "the request's target is too long";
-    default: return "the request failed";
+    case 400:
+      return "the HTTP request is malformed";
+    case 404:
+      return "no such path; reviews go to /mutate, /mutate/namespace, /mutate/selector or /mutate/ancestor";
+    case 405:
+      return "reviews are sent by POST";
+    case 414:
+      return "the request's target is too long";
+    default:
+      return "the request failed";
   }
 }
 
@@ -96,10 +100,15 @@ class AdmissionServer::Impl {
     add_hooks();
   }
 
+  ~Impl() {
+    if (port_ != 0 && !listening_) server_.close_unserved();
+  }
+
   Result<> bind() {
     const bool any = settings_.port == 0;
     const int port = any ? server_.bind_to_any_port(settings_.address)
-                         : server_.bind_to_port(settings_.address, settings_.port) ? settings_.port : -1;
+                     : server_.bind_to_port(settings_.address, settings_.port) ? settings_.port
+                                                                               : -1;
     if (port <= 0 || !server_.widen_backlog())
       return fail(Remedy::kGiveUp, "cannot listen on " + settings_.address + ':' + std::to_string(settings_.port) +
                                        " for admission reviews: " + std::strerror(errno));
@@ -115,11 +124,11 @@ class AdmissionServer::Impl {
   void run() {
     NEZHA_CHECK(port_ != 0, "run() before bind()");
     std::unique_lock lock(mutex_);
-    if (stopping_) return;
+    if (stops_ > 0) return;
     std::thread listener([this] { listen(); });
-    changed_.wait(lock, [this] { return stopping_ || ended_; });
+    changed_.wait(lock, [this] { return stops_ > 0 || ended_; });
     draining_ = true;
-    changed_.wait_for(lock, settings_.drain_grace, [this] { return ended_; });
+    changed_.wait_for(lock, settings_.drain_grace, [this] { return stops_ > 1 || ended_; });
     changed_.wait(lock, [this] { return listening_ || ended_; });
     const bool ended = ended_;
     lock.unlock();
@@ -130,7 +139,7 @@ class AdmissionServer::Impl {
   void stop() {
     {
       std::lock_guard lock(mutex_);
-      stopping_ = true;
+      ++stops_;
     }
     changed_.notify_all();
   }
@@ -158,7 +167,7 @@ class AdmissionServer::Impl {
       }
       changed_.notify_all();
       return new ConnectionThreads(
-          settings_.connections_max, [this] { connections_.close_longest_idle(); }, [this] { connections_.close_idle(); });
+          settings_.connections_max, [this] { connections_.make_room(); }, [this] { connections_.close_idle(); });
     };
   }
 
@@ -186,6 +195,7 @@ class AdmissionServer::Impl {
     using Outcome = httplib::Server::HandlerResponse;
     server_.set_pre_routing_handler([this](const auto& request, auto& response) {
       connections_.begin_request(request.ssl);
+      metrics_.begin_request();
       return check_head(request, response) ? Outcome::Unhandled : Outcome::Handled;
     });
     server_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
@@ -199,8 +209,11 @@ class AdmissionServer::Impl {
       response.set_header("Connection", "close");
     });
     server_.set_logger([this](const auto& request, const auto& response) {
-      if (response.get_header_value("Connection") == "close") connections_.close_after_this(request.ssl);
-      else connections_.end_request(request.ssl);
+      if (request.ssl) metrics_.end_request();  // absent: the head was malformed and never routed
+      if (response.get_header_value("Connection") == "close")
+        connections_.close_after_this(request.ssl);
+      else
+        connections_.end_request(request.ssl);
     });
   }
 
@@ -216,11 +229,14 @@ class AdmissionServer::Impl {
   // False with an answer for requests whose body could not be told from the next request, or would be unpacked.
   static bool check_head(const httplib::Request& request, httplib::Response& response) {
     const bool sends_body = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
-    if (request.method == "PRI") set_error(response, 405, default_message(405));
-    else if (request.has_header("Content-Encoding")) set_error(response, 415, "Content-Encoding is not supported");
+    if (request.method == "PRI")
+      set_error(response, 405, default_message(405));
+    else if (request.has_header("Content-Encoding"))
+      set_error(response, 415, "Content-Encoding is not supported");
     else if (sends_body && !request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
       set_error(response, 411, "Content-Length is missing");
-    else return true;
+    else
+      return true;
     response.set_header("Connection", "close");
     return false;
   }
@@ -244,9 +260,12 @@ class AdmissionServer::Impl {
       return body;
     }
     if (!whole) response.set_header("Connection", "close");
-    if (received > kMax) set_error(response, 413, "the review has more than " + std::to_string(kMax) + " bytes");
-    else if (late) set_error(response, 408, "the request took too long to arrive");
-    else set_error(response, 400, "the request's body is incomplete");
+    if (received > kMax)
+      set_error(response, 413, "the review has more than " + std::to_string(kMax) + " bytes");
+    else if (late)
+      set_error(response, 408, "the request took too long to arrive");
+    else
+      set_error(response, 400, "the request's body is incomplete");
     return std::nullopt;
   }
 
@@ -263,8 +282,13 @@ class AdmissionServer::Impl {
     metrics_.observe(entry, clock_.now() - begin);
     metrics_.count(entry, answer.result);
     const auto level = answer.result == "error" || answer.http_status != 200 ? obs::Level::kWarning : obs::Level::kInfo;
-    log_.write(level, "review", {{"path", request.path}, {"namespace", answer.name_space}, {"pod", answer.pod},
-                                 {"result", answer.result}, {"rules", answer.rules}, {"note", answer.note}});
+    log_.write(level, "review",
+               {{"path", request.path},
+                {"namespace", answer.name_space},
+                {"pod", answer.pod},
+                {"result", answer.result},
+                {"rules", answer.rules},
+                {"note", answer.note}});
     response.status = answer.http_status;
     response.set_content(answer.body, "application/json");
   }
@@ -282,7 +306,7 @@ class AdmissionServer::Impl {
   std::atomic<bool> draining_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;
+  int stops_ = 0;
   bool listening_ = false;
   bool ended_ = false;
 };

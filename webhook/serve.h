@@ -4,9 +4,10 @@
 //   GET  /healthz                                                         200 while the server runs
 //
 // Statuses: 200 with a review; 400 malformed review; 404 unknown path; 405 wrong method; 413 body over
-// limits::kReviewBytesMax; 415 not application/json, or packed; 408 and 411 as HTTP has them. Every error has a JSON body {"message": "..."}.
-// A request that waits for bytes longer than the read timeout is closed; an idle connection after the idle timeout.
-// Certificates come from a CertificateSource at every handshake, so a rotation needs no restart.
+// limits::kReviewBytesMax; 415 not application/json, or packed; 408 and 411 as HTTP has them. Every error has a JSON
+// body {"message": "..."}. A request that waits for bytes longer than the read timeout is closed; an idle connection
+// after the idle timeout. Certificates come from a CertificateSource at every handshake, so a rotation needs no
+// restart.
 //
 // Threads: run() blocks its caller; stop() and port() may be called from any other thread.
 #pragma once
@@ -28,9 +29,9 @@ namespace nezha::webhook {
 
 struct ServeSettings {
   std::string address = "0.0.0.0";
-  uint16_t port = 8443;  // 0: any free port, see AdmissionServer::port()
+  uint16_t port = 8443;          // 0: any free port, see AdmissionServer::port()
   size_t connections_max = 512;  // each has a thread while it is open; one more closes the longest idle one
-  std::chrono::milliseconds read_timeout{5'000};  // silence inside a request, and inside an answer
+  std::chrono::milliseconds read_timeout{5'000};      // silence inside a request, and inside an answer
   std::chrono::milliseconds request_timeout{10'000};  // from the head of a request to the end of its body
   std::chrono::seconds idle_timeout{120};  // a kept-alive connection between two requests; API servers close after 90 s
   // After stop(): how long reviews are still accepted, with `Connection: close`, while the Service's endpoints
@@ -54,7 +55,7 @@ class AdmissionServer {
   // Serves until stop() and the drain after it are over. Returns at once if stop() was called before.
   // REQUIRES: bind() succeeded; called once.
   void run();
-  // Begins the drain; returns at once. Safe to call more than once. Not from a signal handler.
+  // Begins the drain; a second call ends its grace period. Returns at once. Not from a signal handler.
   void stop();
 
  private:

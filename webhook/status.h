@@ -12,9 +12,9 @@ namespace nezha::webhook {
 struct Status {
   std::vector<std::string> rules;
   std::string mode;
-  std::vector<std::string> hosts;   // at most limits::kStatusHostsMax
-  size_t hosts_more = 0;            // aliased, but not listed
-  std::vector<std::string> reasons; // at most limits::kStatusReasonsMax
+  std::vector<std::string> hosts;    // at most limits::kStatusHostsMax
+  size_t hosts_more = 0;             // aliased, but not listed
+  std::vector<std::string> reasons;  // at most limits::kStatusReasonsMax
 };
 
 // Compact JSON, the keys always in the same order. REQUIRES: strings are UTF-8.

@@ -24,7 +24,8 @@ Result<> check_head(const Json& review) {
   NEZHA_TRY(const auto kind, text(review, "kind", ""));
   if (kind != kKind) return fail(Remedy::kFixInput, "kind is \"" + kind + "\"; only AdmissionReview is answered");
   if (version != kVersion)
-    return fail(Remedy::kFixInput, "apiVersion is \"" + version + "\"; set admissionReviewVersions: [v1] (" + kVersion + ")");
+    return fail(Remedy::kFixInput,
+                "apiVersion is \"" + version + "\"; set admissionReviewVersions: [v1] (" + kVersion + ")");
   return ok();
 }
 
@@ -48,9 +49,9 @@ Result<AdmissionRequest> read_request(const Json& request) {
 
 std::string base64(const std::string& bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');  // OpenSSL writes a terminating NUL
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                     reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
+  const int length =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   out.resize(static_cast<size_t>(length));
   return out;
 }
@@ -61,8 +62,7 @@ Result<AdmissionRequest> parse_review(std::string_view body, size_t nesting_max)
   NEZHA_TRY(const Document review, parse_json(body, nesting_max));
   NEZHA_TRY(check_head(*review));
   const auto request = review->find("request");
-  if (request == review->end() || !request->is_object())
-    return fail(Remedy::kFixInput, "request is not an object");
+  if (request == review->end() || !request->is_object()) return fail(Remedy::kFixInput, "request is not an object");
   NEZHA_TRY(AdmissionRequest out, read_request(*request));
   const auto object = request->find("object");
   static const Json kNull;

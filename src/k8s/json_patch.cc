@@ -8,9 +8,12 @@ std::string pointer_token(std::string_view key) {
   std::string token;
   token.reserve(key.size());
   for (const char c : key) {
-    if (c == '~') token += "~0";
-    else if (c == '/') token += "~1";
-    else token += c;
+    if (c == '~')
+      token += "~0";
+    else if (c == '/')
+      token += "~1";
+    else
+      token += c;
   }
   return token;
 }

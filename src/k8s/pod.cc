@@ -48,9 +48,12 @@ class Reader {
     const std::string path = std::string("metadata.") + key;
     if (!map || !is_object(*map, path)) return out;
     for (const auto& [name, value] : map->items()) {
-      if (value.is_string()) out[name] = value.get<std::string>();
-      else if (value.is_null()) out[name];  // Go's decoder reads null as ""
-      else complain(path + "[\"" + name + "\"]", "a string");
+      if (value.is_string())
+        out[name] = value.get<std::string>();
+      else if (value.is_null())
+        out[name];  // Go's decoder reads null as ""
+      else
+        complain(path + "[\"" + name + "\"]", "a string");
     }
     return out;
   }
@@ -93,8 +96,10 @@ class Reader {
       HostAlias alias;
       alias.ip = text(items[i], "ip", path);
       for (const Json& name : list(items[i], "hostnames", path, &alias.hostnames_presence)) {
-        if (name.is_string()) alias.hostnames.push_back(name.get<std::string>());
-        else complain(path + ".hostnames", "a list of strings");
+        if (name.is_string())
+          alias.hostnames.push_back(name.get<std::string>());
+        else
+          complain(path + ".hostnames", "a list of strings");
       }
       pod_.host_aliases.push_back(std::move(alias));
     }

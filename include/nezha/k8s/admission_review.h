@@ -21,7 +21,7 @@ struct AdmissionRequest {
   std::string sub_resource;  // empty, or "ephemeralcontainers", "binding", ...
   Namespace name_space;      // of the request: the object's own may still be empty
   bool dry_run = false;
-  Document object;           // the raw object, JSON null when the request carries none
+  Document object;  // the raw object, JSON null when the request carries none
 };
 
 // Fails with kFixInput: not JSON, nested too deep, another version or kind, no request or uid, a member of another

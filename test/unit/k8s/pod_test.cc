@@ -1,0 +1,66 @@
+#include "nezha/k8s/pod.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace nezha::k8s {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Result<Pod> read(const char* text) { return read_pod(nlohmann::json::parse(text)); }
+
+TEST(ReadPod, TellsAbsentFromNullFromPresent) {
+  EXPECT_EQ(read(R"({"spec":{}})").value().host_aliases_presence, Presence::kAbsent);
+  EXPECT_EQ(read(R"({"spec":{"hostAliases":null}})").value().host_aliases_presence, Presence::kNull);
+  EXPECT_EQ(read(R"({"spec":{"hostAliases":[]}})").value().host_aliases_presence, Presence::kPresent);
+  EXPECT_EQ(read(R"({"spec":{}})").value().metadata_presence, Presence::kAbsent);
+  EXPECT_EQ(read(R"({"metadata":null,"spec":{}})").value().metadata_presence, Presence::kNull);
+  EXPECT_EQ(read(R"({"metadata":{"annotations":null},"spec":{}})").value().annotations_presence, Presence::kNull);
+  EXPECT_EQ(read(R"({"spec":{"hostAliases":[{"ip":"1.1.1.1","hostnames":null}]}})")
+                .value()
+                .host_aliases[0]
+                .hostnames_presence,
+            Presence::kNull);
+}
+
+TEST(ReadPod, ReadsWhatTheWebhookNeeds) {
+  const auto pod = read(R"({"metadata":{"generateName":"g-","labels":{"a":"1","n":null},"annotations":{"b":"2"}},
+    "spec":{"hostNetwork":true,"hostAliases":[{"ip":"1.1.1.1","hostnames":["x","y"]}],
+            "initContainers":[{"name":"i","volumeMounts":[{"mountPath":"/m"}]}],"containers":[{"name":"c"}]}})")
+                       .value();
+  EXPECT_EQ(pod.generate_name, "g-");
+  EXPECT_EQ(*pod.label("a"), "1");
+  EXPECT_EQ(*pod.label("n"), "");
+  EXPECT_EQ(pod.label("b"), nullptr);
+  EXPECT_EQ(*pod.annotation("b"), "2");
+  EXPECT_TRUE(pod.host_network);
+  EXPECT_THAT(pod.host_aliases.at(0).hostnames, ElementsAre("x", "y"));
+  EXPECT_EQ(pod.containers.at(0).name, "i");
+  EXPECT_THAT(pod.containers.at(0).mount_paths, ElementsAre("/m"));
+  EXPECT_EQ(pod.containers.at(1).name, "c");
+}
+
+TEST(ReadPod, NamesThePathOfTheFirstWrongValue) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(5)", "not a pod"},
+      {R"({})", "spec is not an object"},
+      {R"({"spec":[]})", "spec is not an object"},
+      {R"({"metadata":[],"spec":{}})", "metadata is not an object"},
+      {R"({"metadata":{"labels":{"a":true}},"spec":{}})", "metadata.labels[\"a\"] is not a string"},
+      {R"({"metadata":{"annotations":[]},"spec":{}})", "metadata.annotations is not an object"},
+      {R"({"spec":{"hostAliases":[{"ip":"1"},{"ip":2}]}})", "spec.hostAliases[1].ip is not a string"},
+      {R"({"spec":{"hostAliases":[null]}})", "spec.hostAliases[0] is not an object"},
+      {R"({"spec":{"hostAliases":[{"hostnames":[1]}]}})", "spec.hostAliases[0].hostnames is not a list of strings"},
+      {R"({"spec":{"containers":[{"volumeMounts":{}}]}})", "spec.containers[0].volumeMounts is not a list"}};
+  for (const auto& [text, message] : cases) {
+    const auto pod = read(text);
+    ASSERT_FALSE(pod) << text;
+    EXPECT_THAT(pod.error().message, HasSubstr(message)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace nezha::k8s

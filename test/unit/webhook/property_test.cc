@@ -1,0 +1,141 @@
+// Random pods and policies: f(f(x)) = f(x); the result minus ours is the input; the patch applies by the RFC.
+// RapidCheck prints the seed of a failure; RC_PARAMS="reproduce=..." runs it again.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "test/support/extension.h"
+#include "test/support/policies.h"
+#include "test/support/rfc6902.h"
+#include "webhook/admit.h"
+
+namespace nezha::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// Few values each, so that they meet.
+const std::vector<std::string> kIps{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00:0:0::1", "not-an-ip", ""};
+const std::vector<std::string> kHosts{"a.org", "b.org", "c.org", "A.org", "d.e.org", ""};
+const std::vector<std::string> kKeys{
+    "nezha.io/status", "nezha.io/mode", "nezha.io/config", "a~b/c", "", "quote\"", "x"};
+const std::vector<std::string> kValues{"",
+                                       "sidecar",
+                                       "r1",
+                                       "r2",
+                                       "{}",
+                                       "\u00e9\n",
+                                       R"({"rule":"r1","mode":"central","hosts":["a.org"],"reasons":["old"]})"};
+
+std::string pick(const std::vector<std::string>& from) { return *rc::gen::elementOf(from); }
+
+// The value, null, or nothing at all.
+void put(Json& object, const char* key, Json value) {
+  const int way = *rc::gen::inRange(0, 6);
+  if (way == 0)
+    object[key] = nullptr;
+  else if (way > 1)
+    object[key] = std::move(value);
+}
+
+Json random_aliases() {
+  Json list = Json::array();
+  const int count = *rc::gen::inRange(0, 4);
+  for (int i = 0; i < count; ++i) {
+    Json names = Json::array();
+    const int hosts = *rc::gen::inRange(0, 4);
+    for (int n = 0; n < hosts; ++n) names.push_back(pick(kHosts));
+    Json item{{"ip", pick(kIps)}};
+    put(item, "hostnames", names);
+    list.push_back(item);
+  }
+  return list;
+}
+
+Json random_pod() {
+  Json labels{{"nezha.io/inject", *rc::gen::element("true", "true", "true", "false")},
+              {"team", pick({"x", "y"})},
+              {"app", pick({"old", "new"})}};
+  Json annotations = Json::object();
+  const int count = *rc::gen::inRange(0, 4);
+  for (int i = 0; i < count; ++i) annotations[pick(kKeys)] = pick(kValues);
+  Json metadata{{"labels", labels}};
+  put(metadata, "annotations", annotations);
+  Json spec{{"containers", {{{"name", "c"}, {"n", *rc::gen::arbitrary<int64_t>()}}}}};
+  put(spec, "hostAliases", random_aliases());
+  Json pod{{"kind", "Pod"}, {"spec", spec}};
+  put(pod, "metadata", metadata);
+  return pod;
+}
+
+webhook::Policy random_policy() {
+  const std::vector<std::string> names{"a.org", "b.org", "c.org", "d.e.org", "f.org"};
+  std::vector<RuleSpec> rules;
+  for (const char* name : {"r1", "r2", "r3"}) {
+    std::vector<std::string> hosts;
+    for (const auto& host : names)
+      if (*rc::gen::arbitrary<bool>()) hosts.push_back(host);
+    RuleSpec rule{name, hosts, {}, *rc::gen::element(config::Mode::kCentral, config::Mode::kSidecar)};
+    if (*rc::gen::arbitrary<bool>()) rule.labels["team"] = "x";
+    rules.push_back(rule);
+  }
+  const std::vector<std::vector<std::string>> addresses{{"10.0.0.1"}, {"10.0.0.1", "fd00::1"}, {}};
+  auto policy = make_policy(rules, *rc::gen::elementOf(addresses));
+  policy.ancestor = {{RuleName("old"), "x", "old", {{IpAddress("10.0.0.2"), {HostName("a.org"), HostName("f.org")}}}}};
+  return policy;
+}
+
+webhook::Entry random_entry() {
+  using webhook::Entry;
+  return *rc::gen::element(Entry::kPod, Entry::kNamespace, Entry::kSelector, Entry::kAncestor);
+}
+
+Json run(webhook::Entry entry, const Json& pod, const webhook::Policy& policy) {
+  const auto change = webhook::change_pod(entry, Namespace("team"), pod, policy);
+  RC_ASSERT(!change.failed);
+  const Json patch = Json::parse(k8s::write_patch(change.patch));
+  const Json result = apply_rfc6902(pod, patch);
+  RC_ASSERT(result == pod.patch(patch));
+  return result;
+}
+
+RC_GTEST_PROP(Property, SecondRunIsEmptyAndNothingOfTheUserIsLost, ()) {
+  const Json pod = random_pod();
+  const auto policy = random_policy();
+  const auto entry = random_entry();
+  const Json once = run(entry, pod, policy);
+  RC_ASSERT(run(entry, once, policy) == once);
+  RC_ASSERT(static_cast<bool>(is_extension(pod, once)));
+}
+
+RC_GTEST_PROP(Property, EntriesInAnyOrderSettleAfterOneRound, ()) {
+  const auto policy = random_policy();
+  const auto order = *rc::gen::container<std::vector<webhook::Entry>>(3, rc::gen::exec(random_entry));
+  Json pod = random_pod();
+  for (const auto entry : order) pod = run(entry, pod, policy);
+  for (const auto entry : order) RC_ASSERT(run(entry, pod, policy) == pod);
+}
+
+RC_GTEST_PROP(Property, AHostNeverGetsAnAddressBesideThePodsOwn, ()) {
+  const Json pod = random_pod();
+  const auto policy = random_policy();
+  const Json after = run(random_entry(), pod, policy);
+  std::map<std::string, std::set<std::string>> before_ips;
+  const auto each = [](const Json& from, const auto& visit) {
+    const Json aliases = from["spec"].value("hostAliases", Json());
+    for (const auto& item : aliases.is_array() ? aliases : Json::array())
+      for (const auto& name :
+           item.contains("hostnames") && item["hostnames"].is_array() ? item["hostnames"] : Json::array())
+        visit(item["ip"].get<std::string>(), name.get<std::string>());
+  };
+  each(pod, [&](const std::string& ip, const std::string& host) { before_ips[host].insert(ip); });
+  const std::set<std::string> foreign{"not-an-ip", ""};
+  each(after, [&](const std::string& ip, const std::string& host) {
+    if (!before_ips.contains(host) || before_ips[host].contains(ip)) return;
+    for (const auto& own : before_ips[host]) RC_ASSERT(!foreign.contains(own));
+  });
+}
+
+}  // namespace
+}  // namespace nezha::test
