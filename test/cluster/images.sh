@@ -91,7 +91,7 @@ bud() { # TAG ARGUMENTS...: builds a Dockerfile; unchanged steps come from earli
   shift
   # Layers are kept by content; a lasting folder for the compiler cache makes a changed tree cheap too.
   mkdir -p "${CCACHE_DIR:-$HOME/.cache/ccache}"
-  store bud -q --layers --isolation chroot --network host --build-arg BASE=localhost/debian:bookworm --pull-never \
+  store bud --layers --isolation chroot --network host --build-arg BASE=localhost/debian:bookworm --pull-never \
     -v "${CCACHE_DIR:-$HOME/.cache/ccache}:/ccache" -t "$tag" "$@" > "$log" 2>&1 ||
     { tail -n 40 "$log" >&2 && say "building $tag failed; see $log" && return 1; }
 }
