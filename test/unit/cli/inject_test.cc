@@ -37,7 +37,7 @@ spec:
       containers:
         - name: c
           env:
-            - name: N
+            - name: NAME
               value: "012"
     metadata:
       labels:
@@ -58,7 +58,7 @@ spec:
       containers:
         - name: c
           env:
-            - name: N
+            - name: NAME
               value: "012"
       hostAliases:
         - ip: "10.0.0.1"

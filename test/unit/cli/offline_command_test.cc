@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -81,7 +82,8 @@ TEST_F(OfflineCommand, BadInputIsOneLineAndStatusTwo) {
     EXPECT_EQ(out.str(), "");
     EXPECT_THAT(err.str(), StartsWith("nezha: "));
     EXPECT_THAT(err.str(), HasSubstr(c.message));
-    EXPECT_EQ(std::count(err.str().begin(), err.str().end(), '\n'), 1) << err.str();
+    const std::string text = err.str();
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   }
 }
 

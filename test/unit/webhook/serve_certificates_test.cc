@@ -57,7 +57,9 @@ TEST_F(ServeTest, IntermediatesAreSentBehindTheLeaf) {
   pair.certificate_pem += ca;
   certificate_.set(pair);
   start();
-  EXPECT_EQ(certificate_seen(port()), leaf);
+  TlsClient client(port());
+  EXPECT_EQ(client.peer_certificate_pem(), leaf);
+  EXPECT_EQ(client.certificates_sent(), 2);
 }
 
 }  // namespace

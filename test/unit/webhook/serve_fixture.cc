@@ -57,6 +57,8 @@ std::string TlsClient::peer_certificate_pem() const {
   return pem;
 }
 
+int TlsClient::certificates_sent() const { return sk_X509_num(SSL_get_peer_cert_chain(ssl_.get())); }
+
 void TlsClient::send(const std::string& bytes) {
   size_t sent = 0;
   while (ok_ && sent < bytes.size()) {

@@ -54,6 +54,7 @@ class TlsClient {
 
   bool ok() const { return ok_; }
   std::string peer_certificate_pem() const;
+  int certificates_sent() const;  // the leaf and what stands behind it
   void send(const std::string& bytes);
   std::optional<HttpReply> read_reply();  // nothing when the server closed instead
   bool closed_by_server();                // waits for the end of the stream
