@@ -12,7 +12,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kNestingMax = 200;
-constexpr size_t kNodesMax = 2'000'000;
+
+// Without anchors a byte of text gives one value at most; with them a file may repeat itself, but not without end.
+size_t nodes_max(std::string_view text) { return 10'000 + 4 * text.size(); }
 
 // Thrown and caught within this file: the tree is walked recursively.
 struct Refused {
@@ -25,9 +27,11 @@ std::string at(const YAML::Node& node, const std::string& what) {
 
 class Converter {
  public:
+  explicit Converter(size_t nodes_limit) : nodes_left_(nodes_limit) {}
+
   Json convert(const YAML::Node& node, size_t depth = 0) {
     if (depth > kNestingMax) throw Refused{at(node, "nested deeper than " + std::to_string(kNestingMax) + " levels")};
-    if (++nodes_ > kNodesMax) throw Refused{"the file has too many values; do its anchors repeat each other?"};
+    if (nodes_left_-- == 0) throw Refused{"the file has too many values; do its anchors repeat each other?"};
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         return scalar(node);
@@ -85,7 +89,7 @@ class Converter {
       if (!map.contains(key)) map[key] = value;
   }
 
-  size_t nodes_ = 0;
+  size_t nodes_left_;
 };
 
 // A literal block keeps lines as they are; yaml-cpp writes it right when the text ends in exactly one line end.
@@ -148,8 +152,9 @@ void emit(YAML::Emitter& out, const Json& value) {
 Result<std::vector<Json>> read_yaml(std::string_view text) {
   try {
     std::vector<Json> documents;
+    Converter converter(nodes_max(text));
     for (const auto& node : YAML::LoadAll(std::string(text)))
-      if (Json document = Converter().convert(node); !document.is_null()) documents.push_back(std::move(document));
+      if (Json document = converter.convert(node); !document.is_null()) documents.push_back(std::move(document));
     return documents;
   } catch (const Refused& refused) {
     return fail(Remedy::kFixInput, refused.message);
