@@ -31,7 +31,7 @@ end_processes() { # FILE...: SIGTERM to each, SIGKILL to those that stay
 shims() { # the processes of our containerd that each hold one pod
   local p
   for p in /proc/[0-9]*; do
-    tr '\0' ' ' < "$p/cmdline" 2> /dev/null | grep -q "^[^ ]*containerd-shim-runc-v2 .*-address $run/containerd.sock" &&
+    { tr '\0' ' ' < "$p/cmdline"; } 2> /dev/null | grep -q "^[^ ]*containerd-shim-runc-v2 .*-address $run/containerd.sock" &&
       echo "${p#/proc/}"
   done
   true
