@@ -76,7 +76,7 @@ void add_file_flags(CLI::App& app, Options& options) {
   app.add_flag("--check", options.check, "Only check the file of --config")->needs(config);
   CLI::Option* certificate = app.add_option("--certificate", options.certificate, "PEM certificate chain to serve");
   CLI::Option* key = app.add_option("--key", options.key, "PEM private key of --certificate");
-  certificate->needs(key);
+  certificate->needs(key)->needs(config);
   key->needs(certificate);
 }
 

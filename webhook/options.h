@@ -34,10 +34,9 @@ struct Options {
   std::string token_file;
   std::string ca_file;
 
-  // Without Kubernetes: a configuration file.
+  // Without Kubernetes: configuration and certificate from files.
   std::string config;
   bool check = false;
-  // Certificates from files instead of the Secret.
   std::string certificate;
   std::string key;
 };

@@ -139,9 +139,14 @@ class Controller::Impl {
   bool keep_tls(const std::stop_token& stop) {
     const auto policy = policies_.current();
     const auto kept = tls_.reconcile(complete() ? policy.get() : nullptr);
-    if (kept || stop.stop_requested()) return true;
-    // A conflict with another replica is part of the work; what lasts shows in the log.
-    if (last_failure_ != kept.error().message) {
+    if (kept || stop.stop_requested()) {
+      failing_ = false;
+      last_failure_.clear();
+      return true;
+    }
+    // One failure is part of the work, e.g. a write that another replica was faster with; more are worth a look.
+    const bool again = std::exchange(failing_, true);
+    if (again && last_failure_ != kept.error().message) {
       last_failure_ = kept.error().message;
       log_.warning("certificates or registration not settled, will try again", {{"why", last_failure_}});
     }
@@ -151,12 +156,14 @@ class Controller::Impl {
   void take_configuration(const News& news) {
     if (news.admin) builder_.set_admin(*news.admin);
     if (news.ancestor) builder_.set_ancestor(*news.ancestor);
-    if (news.delegated) builder_.set_delegated(*news.delegated);
+    if (news.delegated) delegated_ = *news.delegated;
     if (news.cache_addresses) builder_.set_cache_addresses(*news.cache_addresses);
     admin_known_ |= news.admin.has_value();
     ancestor_known_ |= news.ancestor.has_value();
     delegated_known_ |= news.delegated.has_value();
     cache_known_ |= news.cache_addresses.has_value();
+    // Before the admin's configuration is known nothing is delegated, and that would be told as an error.
+    if (admin_known_ && delegated_) builder_.set_delegated(*std::exchange(delegated_, std::nullopt));
     auto outcome = builder_.build();
     for (const Finding& finding : outcome.findings) tell(finding);
     invalid_.set(static_cast<double>(outcome.invalid));
@@ -224,11 +231,13 @@ class Controller::Impl {
   PolicyBuilder builder_;
   TlsKeeper tls_;
   Inbox inbox_;
+  std::optional<std::vector<ConfigMap>> delegated_;  // not given to the builder yet
   bool admin_known_ = false;
   bool ancestor_known_ = false;
   bool delegated_known_ = false;
   bool cache_known_ = false;
-  std::string last_failure_;
+  bool failing_ = false;      // the last pass failed
+  std::string last_failure_;  // as last logged
   std::vector<std::unique_ptr<k8s::Watch>> watches_;
   std::jthread thread_;
 };

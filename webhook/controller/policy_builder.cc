@@ -97,7 +97,10 @@ PolicyBuilder::Outcome PolicyBuilder::build() {
   policy->settings = std::make_shared<const config::Settings>(
       builder.read<config::Settings>(admin_, kConfigKey, config::parse_settings));
   policy->ancestor = builder.read<std::vector<config::AncestorRule>>(ancestor_, kAncestorKey, config::parse_ancestor);
+  // Without the admin's word nothing can be said about what he delegates.
+  const bool admin_unknown = admin_.invalid && !admin_.good_text;
   for (auto& [key, source] : delegated_) {
+    if (admin_unknown) break;
     const Namespace& name_space = key.first;
     const auto parse = [&](std::string_view text, std::string_view name) {
       return config::parse_delegated(text, name, name_space, *policy->settings);

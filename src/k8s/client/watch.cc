@@ -1,6 +1,7 @@
 #include "nezha/k8s/watch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -62,6 +63,7 @@ class Watch::Loop {
   ~Loop() { stop(); }
 
   void stop() {
+    stopping_ = true;
     thread_.request_stop();
     transport_.stop();
     if (thread_.joinable()) thread_.join();
@@ -87,7 +89,7 @@ class Watch::Loop {
   }
 
   Next failed(const std::string& message, Next next) {
-    log_.warning("watch failed, will try again", {{"what", scope_.resource.plural}, {"why", message}});
+    if (!stopping_) log_.warning("watch failed, will try again", {{"what", scope_.resource.plural}, {"why", message}});
     return next;
   }
 
@@ -203,6 +205,7 @@ class Watch::Loop {
   Snapshot state_;
   std::string version_;
   bool delivered_ = false;
+  std::atomic<bool> stopping_{false};
   std::mutex wait_mutex_;
   std::condition_variable_any wait_;
   std::jthread thread_;  // last: everything above exists before it runs

@@ -11,7 +11,8 @@ using ::testing::HasSubstr;
 
 constexpr size_t kLineMax = 10'000;
 constexpr std::string_view kStream =
-    R"({"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"},"data":{"k":"v"}}})"
+    R"({"type":"ADDED","object":{"metadata":{"name":"a","namespace":"n","uid":"u",)"
+    R"("resourceVersion":"7"},"data":{"k":"v"}}})"
     "\n\n"
     R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}})"
     "\n"
@@ -99,8 +100,8 @@ TEST(EventStream, InvalidUtf8InAnObjectIsNoCrash) {
 }
 
 TEST(ListPage, ItemsVersionAndNextPage) {
-  const auto page = parse_list_page(
-      R"({"metadata":{"resourceVersion":"5","continue":"more"},"items":[{"metadata":{"name":"a","resourceVersion":"3"}}]})");
+  const auto page = parse_list_page(R"({"metadata":{"resourceVersion":"5","continue":"more"},)"
+                                    R"("items":[{"metadata":{"name":"a","resourceVersion":"3"}}]})");
   ASSERT_TRUE(page);
   EXPECT_EQ(page.value().resource_version, "5");
   EXPECT_EQ(page.value().next, "more");

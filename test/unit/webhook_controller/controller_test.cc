@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -178,6 +179,22 @@ TEST_F(ControllerTest, EventOfADelegatedConfigMapIsInItsNamespace) {
   put_config(kDelegated, "injection: [{name: mine, selector: {matchLabels: {app: x}}, upstreams: [other]}]");
   start();
   ASSERT_TRUE(server_.wait_until([&] { return events("team-a").size() == 1; }));
+}
+
+TEST_F(ControllerTest, DelegatedRulesWaitForTheAdminsConfiguration) {
+  std::atomic<bool> admin_hidden{true};
+  server_.set_faults([&](const test::SeenRequest& request) -> std::optional<test::Fault> {
+    if (!admin_hidden || request.target.find("nezha-config") == std::string::npos) return std::nullopt;
+    return test::Fault{.status = 503, .body = ""};
+  });
+  put_config(kConfig, upstreams("one.example.com"));
+  put_config(kDelegated, "injection: [{name: mine, selector: {matchLabels: {app: x}}, upstreams: [data]}]");
+  const Instance& instance = start();
+  ASSERT_TRUE(server_.wait_until([&] { return server_.count("GET", "/api/v1/configmaps?") >= 2; }));
+  ASSERT_TRUE(server_.wait_until([&] { return !instance.policy()->cache_addresses.empty(); }));
+  admin_hidden = false;
+  ASSERT_TRUE(server_.wait_until([&] { return instance.policy()->delegated.count(Namespace("team-a")) == 1; }));
+  EXPECT_TRUE(events("team-a").empty());
 }
 
 TEST_F(ControllerTest, AdminConfigThatCarriesTheLabelIsNotReadAsDelegated) {

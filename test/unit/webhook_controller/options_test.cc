@@ -80,7 +80,8 @@ TEST_F(OptionsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(wrong({"--namespace", "n", "--nonsense"}), HasSubstr("--help"));
   EXPECT_THAT(wrong({"--namespace", "n", "--log-level", "loud"}), HasSubstr("--log-level"));
   EXPECT_THAT(wrong({"--namespace", "n", "--drain-seconds", "-1"}), HasSubstr("--drain-seconds"));
-  EXPECT_THAT(wrong({"--namespace", "n", "--certificate", "a"}), HasSubstr("--key"));
+  EXPECT_THAT(wrong({"--config", "c", "--certificate", "a"}), HasSubstr("--key"));
+  EXPECT_THAT(wrong({"--namespace", "n", "--certificate", "a", "--key", "b"}), HasSubstr("--config"));
   EXPECT_THAT(wrong({"--namespace", "n", "--check"}), HasSubstr("--config"));
 }
 

@@ -145,6 +145,14 @@ TEST_F(PolicyBuilderTest, WhatTheAdminTakesBackIsGoneGoodOrNot) {
   }
 }
 
+TEST_F(PolicyBuilderTest, UsersAreNotBlamedForTheAdminsError) {
+  builder_.set_delegated({delegated("5", kDelegated)});
+  const auto outcome = with_admin("1", kBad);
+  ASSERT_EQ(outcome.findings.size(), 1u);
+  EXPECT_EQ(outcome.findings[0].about.name, "nezha-config");
+  EXPECT_EQ(with_admin("2", kGood).policy->delegated.size(), 1u);
+}
+
 TEST_F(PolicyBuilderTest, DelegatedConfigMapsComeAndGo) {
   with_admin("1", kGood);
   builder_.set_delegated({delegated("5", kDelegated)});
