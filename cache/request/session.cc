@@ -56,6 +56,7 @@ class Session final : public RequestSide {
   std::optional<http::ByteRange> wanted_range(const StoredHead& head) const;
   http::RequestHead upstream_request(const Candidate* candidate) const;
   bool needs_own_check(const StoredHead& head) const;
+  bool may_add_condition(const StoredHead& head) const;
   HeadOptions options(std::string cache_status) const;
   net::Task<bool> skip_request_body();
   net::Task<> linger();
@@ -245,10 +246,22 @@ http::RequestHead Session::upstream_request(const Candidate* candidate) const {
   return out;
 }
 
+// Whether our If-None-Match may stand beside the client's own conditions. If-Match with the stored ETag asks for exactly
+// the bytes we hold: current S3 clients sign it into every part of a download. Others are the source's to judge.
+bool Session::may_add_condition(const StoredHead& head) const {
+  if (!classified_.conditional) return true;
+  for (const auto name : {"If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}) {
+    if (request_.fields.has(name)) return false;
+  }
+  const auto outcome = http::evaluate_preconditions(request_.fields, head.fields, deps_.clock.wall());
+  return head.strong() && outcome == http::Precondition::kProceed;
+}
+
 net::Task<Session::Step> Session::forward() {
   const bool has_validator = candidate_.head && (candidate_.head->etag || candidate_.head->fields.has("Last-Modified"));
   const bool ranges_need_strong = classified_.range && candidate_.head && !candidate_.head->strong();
-  const bool revalidate = has_validator && !classified_.conditional && !ranges_need_strong && !classified_.multiple_ranges;
+  const bool may_ask = has_validator && may_add_condition(*candidate_.head);
+  const bool revalidate = may_ask && !ranges_need_strong && !classified_.multiple_ranges;
   const auto ticket = deps_.index.begin_fill(classified_.key);
   const http::RequestHead request = upstream_request(revalidate ? &candidate_ : nullptr);
   auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
