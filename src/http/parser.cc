@@ -109,6 +109,13 @@ FramingFields framing_fields(const Fields& fields, int minor_version) {
   return out;
 }
 
+// A list of equal lengths, or leading zeros, may mean something else to the next reader: one plain number goes on.
+void normalise_length(Fields& fields, const FramingFields& framing) {
+  if (!framing.length_bytes) return;
+  const std::string plain = std::to_string(*framing.length_bytes);
+  if (fields.joined("Content-Length") != plain) fields.set("Content-Length", plain);
+}
+
 bool keep_alive_of(const Fields& fields, int minor_version) {
   bool close = minor_version == 0;
   for (const auto member : list_members(fields, "Connection")) {
@@ -121,6 +128,7 @@ bool keep_alive_of(const Fields& fields, int minor_version) {
 HeadStep finish_request(RequestHead& head, size_t consumed_bytes) {
   const auto framing = framing_fields(head.fields, head.minor_version);
   if (framing.bad_status != 0) return bad(framing.bad_status, framing.bad_reason);
+  normalise_length(head.fields, framing);
   const size_t hosts = head.fields.count("Host");
   if (hosts > 1 || (hosts == 0 && head.minor_version >= 1)) return bad(400, "not exactly one Host field");
   head.keep_alive = keep_alive_of(head.fields, head.minor_version);
@@ -136,6 +144,7 @@ HeadStep finish_request(RequestHead& head, size_t consumed_bytes) {
 HeadStep finish_response(ResponseHead& head, bool to_head, size_t consumed_bytes) {
   const auto framing = framing_fields(head.fields, head.minor_version);
   if (framing.bad_status != 0) return bad(502, framing.bad_reason);
+  normalise_length(head.fields, framing);
   head.keep_alive = keep_alive_of(head.fields, head.minor_version);
   head.framing = {};
   const bool bodyless = to_head || head.status < 200 || head.status == 204 || head.status == 304;
@@ -158,6 +167,21 @@ bool has_bare_lf(std::string_view bytes) {
   return false;
 }
 
+// RFC 9112 §5.2 wants it refused or repaired in a request; Beast would repair it, and the signature with it.
+bool has_folded_field(std::string_view bytes) {
+  const auto head = bytes.substr(0, bytes.find("\r\n\r\n"));
+  return head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos;
+}
+
+// Whether the first line ends in another "HTTP/" DIGIT "." DIGIT (RFC 9112 §2.3), and not in nonsense.
+bool names_another_version(std::string_view bytes) {
+  auto text = bytes.substr(0, bytes.find("\r\n"));
+  text.remove_prefix(text.rfind(' ') + 1);
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text == "HTTP/1.0" || text == "HTTP/1.1") return false;
+  return text.size() == 8 && text.starts_with("HTTP/") && digit(text[5]) && text[6] == '.' && digit(text[7]);
+}
+
 // Runs one head through Beast. kDone means: fields collected, framing still to be decided.
 template <bool isRequest, class Head>
 HeadStep run(std::string_view bytes, Head& into) {
@@ -165,7 +189,9 @@ HeadStep run(std::string_view bytes, Head& into) {
   if (!isRequest) collector.skip(true);  // our own framing rules decide about the body
   HeadStep step;
   // A cheap look first: a head that comes byte by byte must not be parsed from its start each time.
-  if (bytes.find("\r\n\r\n") == std::string_view::npos && !has_bare_lf(bytes)) {
+  const size_t end = bytes.find("\r\n\r\n");
+  if (has_bare_lf(bytes.substr(0, end))) return bad(400, "a line that ends without CR");
+  if (end == std::string_view::npos) {
     return bytes.size() >= limits::kHeadBytesMax ? bad(431, "the head is larger than the limit") : step;
   }
   error_code ec;
@@ -177,7 +203,9 @@ HeadStep run(std::string_view bytes, Head& into) {
   // Errors that belong to the body (e.g. its limits) come after the head and are not ours.
   if (ec && !collector.is_header_done()) {
     if (ec == beast::error::header_limit || collector.too_many_fields) return bad(431, "the head is larger than the limit");
-    if (ec == beast::error::bad_version) return bad(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+    if (ec == beast::error::bad_version && names_another_version(bytes)) {
+      return bad(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+    }
     return bad(400, ec.message());
   }
   step.kind = HeadStep::Kind::kDone;
@@ -215,6 +243,7 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& into) {
   // RFC 9112 §2.2: a server ignores at least one empty line before the request line.
   size_t skipped = 0;
   while (skipped < 4 && bytes.substr(0, 2) == "\r\n") bytes.remove_prefix(2), skipped += 2;
+  if (has_folded_field(bytes)) return bad(400, "a field continued on the next line");
   HeadStep step = run<true>(bytes, into);
   if (step.kind != HeadStep::Kind::kDone) return step;
   return finish_request(into, step.consumed_bytes + skipped);

@@ -1,9 +1,10 @@
 // Parsers from bytes to messages, strict as RFC 9112 asks of intermediaries. Boost.Beast stays behind this header.
 // Pure: no socket. The caller keeps unconsumed bytes and offers them again with more behind them.
 //
-// Refused, never repaired or forwarded: bare CR or LF, white space before a colon, both Content-Length and
-// Transfer-Encoding, differing Content-Lengths, any coding but a final `chunked`, Transfer-Encoding in HTTP/1.0,
-// a request without exactly one Host (1.1), heads over limits::kHeadBytesMax or kHeadFieldsMax.
+// Refused, never repaired or forwarded: bare CR or LF, a folded field of a request, white space before a colon, both
+// Content-Length and Transfer-Encoding, differing Content-Lengths, any coding but a final `chunked`, Transfer-Encoding
+// in HTTP/1.0, a request without exactly one Host (1.1), heads over limits::kHeadBytesMax or kHeadFieldsMax.
+// A Content-Length written in an odd way ("5, 5", "005") is accepted and becomes one plain number.
 // Threads: one at a time.
 #pragma once
 
