@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -104,17 +106,23 @@ class TcpStream final : public Stream {
   }
 
   Task<bool> wait_readable(std::chrono::milliseconds timeout) override {
-    // The timer's handler may run after this frame is gone: it shares the flag and looks before it touches the socket.
-    const auto done = std::make_shared<bool>(false);
+    // Only this wait is cancelled: a write of another coroutine on the same socket goes on. The timer's handler may run
+    // after this frame is gone: they share what it touches.
+    struct Wait {
+      asio::cancellation_signal cancel;
+      bool timed_out = false;
+    };
+    const auto wait = std::make_shared<Wait>();
     Timer timer(socket_.get_executor(), timeout);
-    timer.async_wait([done, this](const error_code& ec) {
-      error_code ignored;
-      if (!ec && !*done) socket_.cancel(ignored);
+    timer.async_wait([wait](const error_code& ec) {
+      if (ec) return;
+      wait->timed_out = true;
+      wait->cancel.emit(asio::cancellation_type::terminal);
     });
     error_code ec;
-    co_await socket_.async_wait(Socket::wait_read, asio::redirect_error(use_task, ec));
-    *done = true;
-    co_return !ec;
+    auto token = asio::bind_cancellation_slot(wait->cancel.slot(), asio::redirect_error(use_task, ec));
+    co_await socket_.async_wait(Socket::wait_read, std::move(token));
+    co_return !wait->timed_out;
   }
 
   void set_deadline(SteadyTime deadline) override { entry_->at = deadline; }

@@ -23,7 +23,7 @@ class Stream {
   virtual Result<size_t> try_write(std::span<const std::string_view> pieces) = 0;
   // All of the pieces, waiting as needed.
   virtual Task<Result<void>> write(std::span<const std::string_view> pieces) = 0;
-  // True once a byte or the end can be read; false when `timeout` passed first.
+  // True once read_some() has something to say: a byte, the end, or a failure; false when `timeout` passed first.
   virtual Task<bool> wait_readable(std::chrono::milliseconds timeout) = 0;
   // Past it, reads and writes under way fail. Checked about four times a second.
   virtual void set_deadline(SteadyTime deadline) = 0;
