@@ -76,7 +76,7 @@ class SegmentTier final : public Tier {
     std::lock_guard lock(mutex_);
     // Two segments are never promised: the open one and the one being reclaimed may be unusable.
     const uint64_t promised_max = (segments_max_ - 2) * segment_bytes_;
-    if (reserved_bytes_ + size_bytes > promised_max) return fail(Remedy::kGiveUp, "the tier is too small for the fills under way");
+    if (size_bytes > promised_max - reserved_bytes_) return fail(Remedy::kGiveUp, "the tier is too small for the fills under way");
     reserved_bytes_ += size_bytes;
     return std::unique_ptr<Reservation>(std::make_unique<Held>(*this, size_bytes));
   }
