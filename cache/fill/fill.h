@@ -40,6 +40,8 @@ class Fill : public std::enable_shared_from_this<Fill> {
   std::unique_ptr<BodySource> reader(uint64_t position);
 
   const StoredHeadPtr& head() const { return head_; }
+  // Its path was invalidated since the request was sent: it will not be published, and holds old bytes.
+  bool superseded() const { return ticket_->doomed; }
   uint64_t begin() const { return begin_; }
   std::optional<uint64_t> end() const { return end_; }
   // How far the body has come; for deciding whether waiting for an offset is worth it.

@@ -97,6 +97,7 @@ net::Task<bool> Session::read_head() {
   if (!step || step.value().kind == http::HeadStep::Kind::kNeedMore) co_return false;
   if (step.value().kind == http::HeadStep::Kind::kDone) co_return true;
   request_ = {};
+  open_ = false;
   co_await refuse(step.value().status, step.value().reason, "detail=bad-request");
   co_return false;
 }
@@ -104,10 +105,10 @@ net::Task<bool> Session::read_head() {
 net::Task<> Session::run() {
   // g++ 12 miscompiles a co_await behind && (its operand's temporaries are lost): such values are named first.
   while (open_ && !deps_.draining) {
+    answered_ = false;
     const bool got_head = co_await read_head();
     if (!got_head) break;
     open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
-    answered_ = false;
     candidate_ = {};
     forward_reason_ = "uri-miss";
     client_.begin_body(request_.framing);
@@ -215,6 +216,8 @@ net::Task<Session::Step> Session::collapse() {
     co_return Step::kDone;
   }
   if (!outcome.fill || !selects(*outcome.fill->head(), request_.fields)) co_return Step::kForward;
+  // The object was written since that fill began: its bytes are for those who asked before.
+  if (outcome.fill->superseded()) co_return Step::kForward;
   if (!needs_own_check(*outcome.fill->head())) {
     const bool answered = co_await answer_from_fill(outcome.fill, "fwd=uri-miss; collapsed");
     if (answered) co_return Step::kDone;
@@ -228,11 +231,12 @@ net::Task<Session::Step> Session::collapse() {
 http::RequestHead Session::upstream_request(const Candidate* candidate) const {
   http::RequestHead out = request_;
   if (!out.target.starts_with('/')) {  // absolute-form becomes origin-form
-    const size_t slash = out.target.find('/', out.target.find("://") + 3);
     const size_t authority = out.target.find("://") + 3;
-    const std::string host = out.target.substr(authority, std::min(out.target.find_first_of("/?", authority), out.target.size()) - authority);
+    const size_t end = std::min(out.target.find_first_of("/?", authority), out.target.size());
+    const std::string host = out.target.substr(authority, end - authority);
     out.fields.set("Host", host);
-    out.target = slash == std::string::npos ? "/" : out.target.substr(slash);
+    out.target.erase(0, end);
+    if (!out.target.starts_with('/')) out.target.insert(0, "/");
   }
   http::remove_hop_by_hop(out.fields);
   if (out.framing.kind == Framing::Kind::kChunked) out.fields.add("Transfer-Encoding", "chunked");
