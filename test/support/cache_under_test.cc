@@ -1,0 +1,74 @@
+#include "test/support/cache_under_test.h"
+
+#include <csignal>
+
+#include "cache/accept/server.h"
+#include "nezha/base/check.h"
+#include "nezha/base/text.h"
+#include "test/support/event.h"
+
+namespace nezha::test {
+namespace {
+
+std::shared_ptr<const cache::Routes> routes_to(uint16_t origin_port, const CacheOptions& options) {
+  auto settings = std::make_shared<config::Settings>();
+  config::Upstream upstream;
+  upstream.name = UpstreamName("data");
+  upstream.hosts = {HostName("data.example"), HostName("other.example")};
+  upstream.protocol = options.protocol;
+  upstream.freshness = options.freshness;
+  upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
+  settings->upstreams.push_back(std::move(upstream));
+  return std::make_shared<const cache::Routes>(std::move(settings));
+}
+
+template <class T>
+T value_of(Result<T> result) {
+  NEZHA_CHECK(result.has_value(), result.error().message.c_str());
+  return std::move(result.value());
+}
+
+}  // namespace
+
+CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
+    : log_(obs::make_null_log()), metrics_(obs::make_metrics()) {
+  std::signal(SIGPIPE, SIG_IGN);
+  tier_ = value_of(
+      cache::make_segment_tier(options.tier, [this](const std::vector<uint64_t>& owners) { index_->sweep(owners); }));
+  index_ = std::make_unique<cache::Index>(*tier_);
+  resolver_ = value_of(net::make_resolver({{"127.0.0.1", 1}}));
+  workers_ = net::make_workers(2);
+  routes_ = std::make_unique<cache::RouteStore>(routes_to(origin_port, options));
+  config::ListenSettings listen;
+  listen.http.push_back({"127.0.0.1", 0});
+  listen.https.push_back({"127.0.0.1", 0});
+  server_ = value_of(cache::start_server(
+      {*routes_, *index_, *tier_, *resolver_, *workers_, clock_, *log_, *metrics_, options.index_bytes_max}, listen,
+      options.loops));
+}
+
+CacheUnderTest::~CacheUnderTest() { clock_.shorten_timeouts(std::chrono::seconds(0)); }
+
+uint16_t CacheUnderTest::port() const { return server_->http_addresses().front().port; }
+size_t CacheUnderTest::connections() const { return server_->connections(); }
+bool CacheUnderTest::drain(SteadyTime deadline) { return server_->drain(deadline); }
+uint16_t CacheUnderTest::tls_port() const { return server_->https_addresses().front().port; }
+
+ClientAnswer CacheUnderTest::ask(std::string_view request, bool to_head) const {
+  RawClient client = connect();
+  return client.ask(request, to_head);
+}
+
+double CacheUnderTest::metric(const std::string& series) const {
+  const std::string text = metrics_->expose();
+  for (const auto line : split(text, '\n')) {
+    if (line.starts_with(series + " ")) return std::stod(std::string(line.substr(series.size() + 1)));
+  }
+  return 0;
+}
+
+bool CacheUnderTest::wait_stored(const std::string& path, const std::string& query) {
+  return eventually([&] { return index_->find({"data.example" + path, query}, {}) != nullptr; });
+}
+
+}  // namespace nezha::test

@@ -1,0 +1,77 @@
+// CacheUnderTest: the whole data plane in this process, composed as cache/main.cc does, on 127.0.0.1 with ports of the
+// kernel's choice. Threads: the test's own; the cache has its loops.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cache/index/index.h"
+#include "nezha/config/settings.h"
+#include "test/support/raw_client.h"
+#include "test/support/test_clock.h"
+
+namespace nezha::cache {
+class Server;
+class RouteStore;
+}  // namespace nezha::cache
+namespace nezha::net {
+class Resolver;
+class Workers;
+}  // namespace nezha::net
+namespace nezha::obs {
+class Log;
+class Metrics;
+}  // namespace nezha::obs
+
+namespace nezha::test {
+
+struct CacheOptions {
+  config::Freshness freshness{config::Freshness::Mode::kHttp, std::chrono::seconds(0)};
+  config::Protocol protocol = config::Protocol::kHttp;
+  config::TierSettings tier{config::Medium::kMemory, "", 64 * 1024 * 1024};
+  uint64_t index_bytes_max = 64 * 1024 * 1024;
+  size_t loops = 2;
+  bool tls_endpoint = false;  // the upstream's endpoint is https://: for the relay by server name
+};
+
+inline CacheOptions with_freshness(config::Freshness::Mode mode, int ttl_s = 0) {
+  CacheOptions options;
+  options.freshness = {mode, std::chrono::seconds(ttl_s)};
+  return options;
+}
+
+class CacheUnderTest {
+ public:
+  // Host data.example is fetched from 127.0.0.1:origin_port.
+  explicit CacheUnderTest(uint16_t origin_port, CacheOptions options = {});
+  ~CacheUnderTest();
+
+  uint16_t port() const;
+  uint16_t tls_port() const;
+  RawClient connect(int receive_buffer_bytes = 0) const { return RawClient(port(), receive_buffer_bytes); }
+  // One request on a connection of its own.
+  ClientAnswer ask(std::string_view request, bool to_head = false) const;
+
+  TestClock& clock() { return clock_; }
+  cache::Tier& tier() { return *tier_; }
+  cache::Index& index() { return *index_; }
+  size_t connections() const;
+  bool drain(SteadyTime deadline);  // cache::Server::drain()
+  // The value of a series, 0 when there is none: `nezha_cache_requests_total{result="hit"}`.
+  double metric(const std::string& series) const;
+  // Waits until something is stored under the path and query; false when the watchdog ended the wait.
+  bool wait_stored(const std::string& path, const std::string& query = "");
+
+ private:
+  TestClock clock_;
+  std::unique_ptr<obs::Log> log_;
+  std::unique_ptr<obs::Metrics> metrics_;
+  std::unique_ptr<cache::Tier> tier_;
+  std::unique_ptr<cache::Index> index_;
+  std::unique_ptr<net::Resolver> resolver_;
+  std::unique_ptr<net::Workers> workers_;
+  std::unique_ptr<cache::RouteStore> routes_;
+  std::unique_ptr<cache::Server> server_;
+};
+
+}  // namespace nezha::test
