@@ -209,11 +209,12 @@ class AdmissionServer::Impl {
       response.set_header("Connection", "close");
     });
     server_.set_logger([this](const auto& request, const auto& response) {
-      if (request.ssl) metrics_.end_request();  // absent: the head was malformed and never routed
+      if (!request.ssl) return;  // the head was malformed and never routed
       if (response.get_header_value("Connection") == "close")
         connections_.close_after_this(request.ssl);
       else
         connections_.end_request(request.ssl);
+      metrics_.end_request();
     });
   }
 

@@ -46,7 +46,7 @@ TEST_F(ServeTest, ARequestInFlightIsFinished) {
   const std::string body = review();
   client.send("POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, 10));
-  while (counted("nezha_admission_requests_in_flight") != 1) std::this_thread::yield();
+  wait_for_requests_in_flight(1);
   auto stopped = std::async(std::launch::async, [this] { stop_and_wait(); });
   client.send(body.substr(10));
   const auto reply = client.read_reply();

@@ -134,6 +134,10 @@ void ServeTest::stop_and_wait() {
 
 std::string ServeTest::review() const { return make_review(make_pod()).dump(); }
 
+void ServeTest::wait_for_requests_in_flight(int count) const {
+  while (counted("nezha_admission_requests_in_flight") != count) std::this_thread::yield();
+}
+
 double ServeTest::counted(const std::string& series) const {
   std::istringstream text(metrics_->expose());
   for (std::string line; std::getline(text, line);)

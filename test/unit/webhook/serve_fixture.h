@@ -83,6 +83,7 @@ class ServeTest : public testing::Test {
 
   uint16_t port() const { return server_->port(); }
   std::string review() const;
+  void wait_for_requests_in_flight(int count) const;
   double counted(const std::string& series) const;  // of the metrics' text: `name{labels}`
 
   webhook::PolicyStore policies_;

@@ -154,7 +154,9 @@ TEST_F(ServeTest, AFullServerClosesTheConnectionThatIdlesLongest) {
   start();
   TlsClient first(port()), second(port());
   ASSERT_EQ(first.post("/mutate", review())->status, 200);
+  wait_for_requests_in_flight(0);  // a request ends on the server a little after its reply is read
   ASSERT_EQ(second.post("/mutate", review())->status, 200);
+  wait_for_requests_in_flight(0);
   TlsClient third(port());
   ASSERT_TRUE(third.ok());
   EXPECT_EQ(third.post("/mutate", review())->status, 200);
