@@ -180,6 +180,11 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
     return refuse(421, "this cache serves only the configured upstreams, and \"" + target.host +
                            "\" is not one of their hosts; add it to `upstreams[].hosts` of the nezha-config ConfigMap");
   }
+  if (upstream->endpoint && upstream->endpoint->tls) {
+    return refuse(501, "the endpoint of upstream \"" + upstream->name.get() +
+                           "\" is https, and this version sends plain requests to plain endpoints only; use its http endpoint, "
+                           "or https:// URLs, which are relayed");
+  }
   if (is_loop(head.fields, loop_id)) return refuse(508, "this request already came through here: the upstream's name leads back to the cache");
 
   Classified out;
