@@ -43,6 +43,7 @@ TEST_F(ServeTest, ARequestInFlightIsFinished) {
   start();
   TlsClient client(port());
   ASSERT_EQ(client.post("/mutate", review())->status, 200);
+  wait_for_requests_in_flight(0);
   const std::string body = review();
   client.send("POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
               std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, 10));
