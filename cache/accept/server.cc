@@ -151,7 +151,12 @@ class LoopsServer final : public Server {
     return ok();
   }
 
+  // While all loops still run: a session of one may wait for a fill of another.
   ~LoopsServer() override {
+    if (!threads_.empty()) {
+      for (auto& loop : loops_) loop->begin_drain();
+      cut_until_idle(deps_.clock.now() + kTearDownMax);
+    }
     for (auto& loop : loops_) loop->stop();
     for (auto& thread : threads_) thread.join();
   }
@@ -167,10 +172,7 @@ class LoopsServer final : public Server {
   bool drain(SteadyTime deadline) override {
     for (auto& loop : loops_) loop->begin_drain();
     const bool by_itself = wait_until_idle(deadline);
-    if (!by_itself) {
-      for (auto& loop : loops_) loop->cut();
-      wait_until_idle(deps_.clock.now() + std::chrono::seconds(10));
-    }
+    if (!by_itself) cut_until_idle(deps_.clock.now() + kTearDownMax);
     return by_itself;
   }
 
@@ -186,10 +188,21 @@ class LoopsServer final : public Server {
     return ok();
   }
 
+  bool is_idle() {
+    return std::all_of(loops_.begin(), loops_.end(), [](auto& loop) { return loop->busy() == 0; });
+  }
+
+  // Again and again: what was cut may open another connection before it notices.
+  void cut_until_idle(SteadyTime deadline) {
+    while (!is_idle() && deps_.clock.now() < deadline) {
+      for (auto& loop : loops_) loop->cut();
+      std::this_thread::sleep_for(kPollEvery);
+    }
+  }
+
   bool wait_until_idle(SteadyTime deadline) {
     for (;;) {
-      const bool idle = std::all_of(loops_.begin(), loops_.end(), [](auto& loop) { return loop->busy() == 0; });
-      if (idle) return true;
+      if (is_idle()) return true;
       if (deps_.clock.now() >= deadline) return false;
       std::this_thread::sleep_for(kPollEvery);
     }

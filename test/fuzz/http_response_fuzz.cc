@@ -24,7 +24,9 @@ void check_on_the_wire(const std::string& text, int status) {
 void check_store(const http::ResponseHead& response, bool ranged) {
   http::RequestHead request;
   request.fields.add("Accept", "*/*");
+  const config::Upstream upstream;
   Classified classified;
+  classified.upstream = &upstream;
   classified.kind = Classified::Kind::kLookUp;
   if (ranged) classified.range = http::RangeSpec{0, 9};
   const WallTime now = WallTime{} + std::chrono::hours(500'000);

@@ -78,7 +78,6 @@ TEST(Drain, NewConnectionsAreNotAccepted) {
 
 // A server that is destroyed without a drain ends all by itself.
 TEST(TearDown, WithEverythingUnderWay) {
-  Event never;
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
     if (request.target() == "/silent") {
       std::string ignored;
@@ -98,6 +97,27 @@ TEST(TearDown, WithEverythingUnderWay) {
     ASSERT_TRUE(origin.wait_for_count(3));
   }
   for (auto& client : clients) EXPECT_FALSE(client.read_answer().complete());
+}
+
+// A session of one loop waits for a fill of another: neither can end without the other one's loop.
+TEST(TearDown, WithReadersOfAnotherLoopsFill) {
+  for (int round = 0; round < 5; ++round) {
+    ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
+      connection.send("HTTP/1.1 200 OK\r\n" + kFresh + "Content-Length: 1000\r\n\r\nbeginning");
+      std::string ignored;
+      connection.read_some(ignored, 1);
+    });
+    CacheOptions options;
+    options.loops = 4;
+    std::vector<RawClient> clients;
+    CacheUnderTest cache(origin.port(), options);
+    for (int i = 0; i < 12; ++i) {
+      clients.push_back(cache.connect());
+      clients.back().send(get("/x"));
+      EXPECT_EQ(clients.back().read_head().status, 200);
+    }
+    EXPECT_EQ(origin.count(), 1u);
+  }
 }
 
 TEST(Leaks, AThousandAbortedRequestsLeaveNothing) {
