@@ -25,9 +25,10 @@ class OpenConnections {
   void begin_request(const SSL* connection);
   void end_request(const SSL* connection);
 
-  // No byte more is read from the connection; what was received is still answered.
+  // Ends the connection behind the answer that was written last, also while the client is still sending.
   void close_after_this(const SSL* connection);
-  // The same for the connection that has waited longest for a request, or for the next one that begins to wait.
+  // Ends the connection that has waited longest for a request, or else the next one that begins to wait. A request
+  // that is on its way at that moment is still answered.
   void make_room();
   // The same for every connection that waits for a request.
   void close_idle();
@@ -46,7 +47,7 @@ class OpenConnections {
 
   void opened(SSL* connection);
   void move(const SSL* connection, State from, State to);
-  static void end(Connection& connection);
+  static void end(Connection& connection, int how);
 
   std::mutex mutex_;
   uint64_t ticks_ = 0;
