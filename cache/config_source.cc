@@ -27,7 +27,8 @@ struct FileMark {
   ino_t inode = 0;
   off_t size = 0;
   bool operator==(const FileMark& other) const {
-    return modified.tv_sec == other.modified.tv_sec && modified.tv_nsec == other.modified.tv_nsec && inode == other.inode && size == other.size;
+    return modified.tv_sec == other.modified.tv_sec && modified.tv_nsec == other.modified.tv_nsec &&
+           inode == other.inode && size == other.size;
   }
 };
 
@@ -39,8 +40,8 @@ FileMark mark_of(const std::string& path) {
 
 class FollowingSource final : public ConfigSource {
  public:
-  FollowingSource(std::string path, config::Settings settings, std::optional<ConfigMapName> configmap, RouteStore& routes, obs::Log& log,
-                  obs::Metrics& metrics)
+  FollowingSource(std::string path, config::Settings settings, std::optional<ConfigMapName> configmap,
+                  RouteStore& routes, obs::Log& log, obs::Metrics& metrics)
       : path_(std::move(path)),
         configmap_(std::move(configmap)),
         routes_(routes),
@@ -73,7 +74,8 @@ class FollowingSource final : public ConfigSource {
   std::string not_ready_because() const override {
     std::lock_guard lock(mutex_);
     if (!waiting_) return {};
-    return "waiting for the Kubernetes API to answer about ConfigMap " + configmap_->name_space.get() + "/" + configmap_->name;
+    return "waiting for the Kubernetes API to answer about ConfigMap " + configmap_->name_space.get() + "/" +
+           configmap_->name;
   }
 
  private:
@@ -161,9 +163,11 @@ Result<config::Settings> load_config_file(const std::string& path) {
   return config::parse_settings(text, path);
 }
 
-Result<std::unique_ptr<ConfigSource>> follow_configuration(std::string path, config::Settings settings, std::optional<ConfigMapName> configmap,
-                                                           RouteStore& routes, obs::Log& log, obs::Metrics& metrics) {
-  auto source = std::make_unique<FollowingSource>(std::move(path), std::move(settings), std::move(configmap), routes, log, metrics);
+Result<std::unique_ptr<ConfigSource>> follow_configuration(std::string path, config::Settings settings,
+                                                           std::optional<ConfigMapName> configmap, RouteStore& routes,
+                                                           obs::Log& log, obs::Metrics& metrics) {
+  auto source = std::make_unique<FollowingSource>(std::move(path), std::move(settings), std::move(configmap), routes,
+                                                  log, metrics);
   NEZHA_TRY(source->start());
   return std::unique_ptr<ConfigSource>(std::move(source));
 }

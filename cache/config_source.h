@@ -35,7 +35,8 @@ class ConfigSource {
 };
 
 // `settings`: what load_config_file gave at start. Fails with kFixInput: a ConfigMap is named outside a cluster.
-Result<std::unique_ptr<ConfigSource>> follow_configuration(std::string path, config::Settings settings, std::optional<ConfigMapName> configmap,
-                                                           RouteStore& routes, obs::Log& log, obs::Metrics& metrics);
+Result<std::unique_ptr<ConfigSource>> follow_configuration(std::string path, config::Settings settings,
+                                                           std::optional<ConfigMapName> configmap, RouteStore& routes,
+                                                           obs::Log& log, obs::Metrics& metrics);
 
 }  // namespace nezha::cache

@@ -29,12 +29,20 @@ struct Options {
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("--config", options.config_path, "configuration file (YAML)")->required();
-  app.add_option("--configmap", options.configmap, "NAMESPACE/NAME of the ConfigMap whose config.yaml lists the upstreams; followed through the Kubernetes API");
+  app.add_option(
+      "--configmap", options.configmap,
+      "NAMESPACE/NAME of the ConfigMap whose config.yaml lists the upstreams; followed through the Kubernetes API");
   app.add_flag("--check", options.check, "check the configuration file and exit");
-  app.add_option("--log-level", options.log_level)->check(CLI::IsMember({"debug", "info", "warning", "error"}))->capture_default_str();
+  app.add_option("--log-level", options.log_level)
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
   app.add_option("--log-format", options.log_format)->check(CLI::IsMember({"text", "json"}))->capture_default_str();
-  app.add_option("--threads", options.threads, "event loops; one per core is best")->check(CLI::Range(1, 256))->capture_default_str();
-  app.add_option("--drain-seconds", options.drain_seconds, "how long answers under way may go on after SIGTERM")->check(CLI::Range(0, 3600))->capture_default_str();
+  app.add_option("--threads", options.threads, "event loops; one per core is best")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--drain-seconds", options.drain_seconds, "how long answers under way may go on after SIGTERM")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
   app.set_version_flag("--version", "nezha-cache " NEZHA_VERSION);
 }
 
@@ -60,7 +68,8 @@ int stop_with(const std::string& message) {
 // The largest tier of the configuration, or half of the memory when there is none.
 config::TierSettings choose_tier(const config::CacheSettings& cache, uint64_t memory_bytes, obs::Log& log) {
   if (cache.tiers.empty()) return {config::Medium::kMemory, "", memory_bytes / 2};
-  const auto largest = std::max_element(cache.tiers.begin(), cache.tiers.end(), [](const auto& a, const auto& b) { return a.size_bytes < b.size_bytes; });
+  const auto largest = std::max_element(cache.tiers.begin(), cache.tiers.end(),
+                                        [](const auto& a, const auto& b) { return a.size_bytes < b.size_bytes; });
   for (const auto& tier : cache.tiers) {
     if (&tier != &*largest) log.warning("only the largest tier is used, this one is not", {{"path", tier.path}});
   }
@@ -68,15 +77,18 @@ config::TierSettings choose_tier(const config::CacheSettings& cache, uint64_t me
 }
 
 int run(const Options& options, config::Settings settings, const std::optional<cache::ConfigMapName>& configmap) {
-  const auto log = obs::make_log(level_of(options.log_level), options.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText);
+  const auto log = obs::make_log(level_of(options.log_level),
+                                 options.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText);
   const auto metrics = obs::make_metrics();
   const SystemClock clock;
-  const uint64_t memory_bytes = settings.cache.memory_bytes ? settings.cache.memory_bytes : cache::memory_limit_bytes() / 2;
+  const uint64_t memory_bytes =
+      settings.cache.memory_bytes ? settings.cache.memory_bytes : cache::memory_limit_bytes() / 2;
 
   // Storage: the tier tells the index what it reclaimed.
   cache::Index* index_for_tier = nullptr;
   const auto tier_settings = choose_tier(settings.cache, memory_bytes, *log);
-  auto tier = cache::make_segment_tier(tier_settings, [&](const std::vector<uint64_t>& owners) { index_for_tier->sweep(owners); });
+  auto tier = cache::make_segment_tier(tier_settings,
+                                       [&](const std::vector<uint64_t>& owners) { index_for_tier->sweep(owners); });
   if (!tier) return stop_with(tier.error().message);
   cache::Index index(*tier.value());
   index_for_tier = &index;
@@ -88,9 +100,12 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   config::ListenSettings listen = settings.listen;
   if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
-  auto source = cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
+  auto source =
+      cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
-  auto server = cache::start_server({routes, index, *tier.value(), *resolver.value(), *workers, clock, *log, *metrics, memory_bytes / 4}, listen, options.threads);
+  auto server = cache::start_server(
+      {routes, index, *tier.value(), *resolver.value(), *workers, clock, *log, *metrics, memory_bytes / 4}, listen,
+      options.threads);
   if (!server) return stop_with(server.error().message);
 
   // Admin port, last: readiness means all of the above.
@@ -98,13 +113,20 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   std::unique_ptr<cache::AdminServer> admin;
   if (listen.admin) {
     cache::AdminCallbacks callbacks;
-    callbacks.not_ready_because = [&] { return draining ? std::string("shutting down") : source.value()->not_ready_because(); };
+    callbacks.not_ready_because = [&] {
+      return draining ? std::string("shutting down") : source.value()->not_ready_because();
+    };
     callbacks.metrics = [&] {
-      metrics->gauge("nezha_cache_tier_size_bytes", "Hard limit of the tier").set(static_cast<double>(tier.value()->size_bytes()));
-      metrics->gauge("nezha_cache_tier_used_bytes", "Bytes in the tier's segments").set(static_cast<double>(tier.value()->used_bytes()));
-      metrics->gauge("nezha_cache_objects", "Paths with at least one stored response").set(static_cast<double>(index.object_count()));
-      metrics->gauge("nezha_cache_index_bytes", "Memory of heads and extents").set(static_cast<double>(index.head_bytes()));
-      metrics->gauge("nezha_cache_connections", "Open client connections").set(static_cast<double>(server.value()->connections()));
+      metrics->gauge("nezha_cache_tier_size_bytes", "Hard limit of the tier")
+          .set(static_cast<double>(tier.value()->size_bytes()));
+      metrics->gauge("nezha_cache_tier_used_bytes", "Bytes in the tier's segments")
+          .set(static_cast<double>(tier.value()->used_bytes()));
+      metrics->gauge("nezha_cache_objects", "Paths with at least one stored response")
+          .set(static_cast<double>(index.object_count()));
+      metrics->gauge("nezha_cache_index_bytes", "Memory of heads and extents")
+          .set(static_cast<double>(index.head_bytes()));
+      metrics->gauge("nezha_cache_connections", "Open client connections")
+          .set(static_cast<double>(server.value()->connections()));
       return metrics->expose();
     };
     auto started = cache::start_admin_server(*listen.admin, std::move(callbacks));
@@ -112,7 +134,8 @@ int run(const Options& options, config::Settings settings, const std::optional<c
     admin = std::move(started.value());
   }
   for (const auto& address : server.value()->http_addresses()) log->info("serving http", {{"address", address.text()}});
-  for (const auto& address : server.value()->https_addresses()) log->info("relaying tls by server name", {{"address", address.text()}});
+  for (const auto& address : server.value()->https_addresses())
+    log->info("relaying tls by server name", {{"address", address.text()}});
   if (admin) log->info("admin port", {{"port", std::to_string(admin->port())}});
 
   sigset_t signals;

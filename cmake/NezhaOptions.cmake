@@ -14,7 +14,8 @@ set(NEZHA_SANITIZE "" CACHE STRING "Sanitizers, e.g. address;undefined or thread
 
 # Checks (NEZHA_CHECK) stay on in release builds; -g1 keeps useful stack traces at little cost.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
-add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -fno-omit-frame-pointer)
+add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+                    -fno-omit-frame-pointer)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # g++ 12 raises these falsely inside coroutine frames and std::variant (GCC bugs 105562, 104475).
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-mismatched-new-delete)

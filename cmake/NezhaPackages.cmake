@@ -12,7 +12,8 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)        # cache
 find_library(HTTPLIB_LIBRARY NAMES cpp-httplib REQUIRED)            # webhook, cache/admin, src/k8s
 add_library(httplib::httplib UNKNOWN IMPORTED)
 set_target_properties(httplib::httplib PROPERTIES IMPORTED_LOCATION ${HTTPLIB_LIBRARY})
-target_compile_definitions(httplib::httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
+target_compile_definitions(httplib::httplib INTERFACE
+  CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
 target_link_libraries(httplib::httplib INTERFACE OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
 find_package(CLI11 REQUIRED)                  # main.cc of each program
 if(NEZHA_TESTS)

@@ -56,8 +56,9 @@ std::optional<std::string> join_records(std::string_view bytes, bool& broken) {
     }
     message.append(bytes.substr(5, size));
     if (message.size() >= 4) {
-      const size_t wanted = 4 + (static_cast<size_t>(static_cast<uint8_t>(message[1])) << 16 |
-                                 static_cast<size_t>(static_cast<uint8_t>(message[2])) << 8 | static_cast<uint8_t>(message[3]));
+      const size_t wanted =
+          4 + (static_cast<size_t>(static_cast<uint8_t>(message[1])) << 16 |
+               static_cast<size_t>(static_cast<uint8_t>(message[2])) << 8 | static_cast<uint8_t>(message[3]));
       broken = static_cast<uint8_t>(message[0]) != kClientHelloType || wanted > kHelloBytesMax;
       if (broken) return std::nullopt;
       if (message.size() >= wanted) return message.substr(0, wanted);
@@ -90,10 +91,10 @@ ClientHello parse_client_hello(std::string_view bytes) {
   if (broken || (!message && bytes.size() > kHelloBytesMax)) return bad();
   if (!message) return {};
   Cursor hello(std::string_view(*message).substr(4));
-  hello.take(2 + 32);    // legacy_version, random
-  hello.prefixed(1);     // session id
-  hello.prefixed(2);     // cipher suites
-  hello.prefixed(1);     // compression methods
+  hello.take(2 + 32);  // legacy_version, random
+  hello.prefixed(1);   // session id
+  hello.prefixed(2);   // cipher suites
+  hello.prefixed(1);   // compression methods
   if (!hello.good()) return bad();
   if (hello.empty()) return {ClientHello::Kind::kDone, {}};
   Cursor extensions(hello.prefixed(2));

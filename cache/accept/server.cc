@@ -29,30 +29,37 @@ std::string make_loop_id() {
 // Everything of one loop. Used by its thread alone, but for the atomics and post().
 class LoopServer {
  public:
-  LoopServer(ServerDeps& deps, FlightTable& flights, RequestMetrics& request_metrics, const std::string& loop_id, size_t connections_max)
+  LoopServer(ServerDeps& deps, FlightTable& flights, RequestMetrics& request_metrics, const std::string& loop_id,
+             size_t connections_max)
       : deps_(deps),
         loop_(net::make_loop()),
         pool_({*loop_, deps.resolver, deps.clock, deps.metrics}),
         gate_(loop_->executor()),
         fills_(loop_->executor()),
         connections_max_(connections_max),
-        session_deps_{deps.routes,
-                      deps.index,
-                      flights,
-                      {deps.tier, deps.index, deps.workers, deps.index_bytes_max,
-                       deps.metrics.counter("nezha_cache_stored_bytes_total", "Body bytes written to a tier"),
-                       deps.metrics.counter("nezha_cache_incomplete_fills_total", "Bodies that ended early and were not stored")},
-                      pool_,
-                      fills_,
-                      deps.clock,
-                      deps.log,
-                      request_metrics,
-                      loop_id,
-                      draining_},
-        sni_deps_{deps.routes, *loop_,     deps.resolver,
-                  gate_,       deps.clock, deps.log,
+        session_deps_{
+            deps.routes,
+            deps.index,
+            flights,
+            {deps.tier, deps.index, deps.workers, deps.index_bytes_max,
+             deps.metrics.counter("nezha_cache_stored_bytes_total", "Body bytes written to a tier"),
+             deps.metrics.counter("nezha_cache_incomplete_fills_total", "Bodies that ended early and were not stored")},
+            pool_,
+            fills_,
+            deps.clock,
+            deps.log,
+            request_metrics,
+            loop_id,
+            draining_},
+        sni_deps_{deps.routes,
+                  *loop_,
+                  deps.resolver,
+                  gate_,
+                  deps.clock,
+                  deps.log,
                   deps.metrics.counter("nezha_cache_tls_relayed_total", "TLS connections relayed by server name"),
-                  deps.metrics.counter("nezha_cache_tls_refused_total", "TLS connections refused: unknown name or dead upstream")} {
+                  deps.metrics.counter("nezha_cache_tls_refused_total",
+                                       "TLS connections refused: unknown name or dead upstream")} {
     loop_->every(kHousekeepEvery, [this] { pool_.trim(false); });
   }
 
@@ -117,8 +124,10 @@ class LoopServer {
   net::Task<> serve(std::unique_ptr<net::Stream> stream, bool tls) {
     connections_.fetch_add(1, std::memory_order_relaxed);
     const auto entry = open_.insert(open_.end(), Open{stream.get()});
-    if (tls) co_await run_sni_relay(sni_deps_, std::move(stream));
-    else co_await run_session(session_deps_, std::move(stream), entry->idle);
+    if (tls)
+      co_await run_sni_relay(sni_deps_, std::move(stream));
+    else
+      co_await run_session(session_deps_, std::move(stream), entry->idle);
     open_.erase(entry);
     connections_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -143,7 +152,8 @@ class LoopsServer final : public Server {
 
   Result<void> start(const config::ListenSettings& listen, size_t loops) {
     for (size_t i = 0; i < loops; ++i) {
-      loops_.push_back(std::make_unique<LoopServer>(deps_, flights_, request_metrics_, loop_id_, limits::kConnectionsMax / loops));
+      loops_.push_back(
+          std::make_unique<LoopServer>(deps_, flights_, request_metrics_, loop_id_, limits::kConnectionsMax / loops));
     }
     NEZHA_TRY(bind(listen.http, false, http_));
     NEZHA_TRY(bind(listen.https, true, https_));
@@ -177,7 +187,8 @@ class LoopsServer final : public Server {
   }
 
  private:
-  Result<void> bind(const std::vector<config::ListenAddress>& addresses, bool tls, std::vector<net::SocketAddress>& bound) {
+  Result<void> bind(const std::vector<config::ListenAddress>& addresses, bool tls,
+                    std::vector<net::SocketAddress>& bound) {
     for (const auto& address : addresses) {
       net::SocketAddress wanted{address.host, address.port};
       for (auto& loop : loops_) {

@@ -29,7 +29,8 @@ net::Task<Result<void>> copy(net::Stream& from, net::Stream& to, Pair& pair, con
   for (;;) {
     // A download is quiet on its sending side for as long as it takes: only both sides together are idle.
     while (!co_await from.wait_readable(kQuietCheck)) {
-      if (clock.now() - pair.last_byte > kQuietMax) co_return fail(Remedy::kRetryLater, "no byte either way for too long");
+      if (clock.now() - pair.last_byte > kQuietMax)
+        co_return fail(Remedy::kRetryLater, "no byte either way for too long");
     }
     NEZHA_CO_TRY(const size_t got, co_await from.read_some(buffer));
     pair.last_byte = clock.now();
@@ -62,7 +63,8 @@ net::Task<Result<ClientHello>> read_hello(net::Stream& client, std::string& byte
   }
 }
 
-net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const config::Upstream& upstream, const std::string& host) {
+net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const config::Upstream& upstream,
+                                                     const std::string& host) {
   const bool override = upstream.endpoint && upstream.endpoint->tls;
   const std::string target = override ? upstream.endpoint->host : host;
   const uint16_t port = override ? upstream.endpoint->port : kHttpsPort;
@@ -72,7 +74,8 @@ net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const c
   Error last{Remedy::kRetryLater, "no address"};
   for (const auto& ip : addresses) {
     const net::SocketAddress address{ip, port};
-    auto stream = co_await deps.loop.connect(address, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
+    auto stream = co_await deps.loop.connect(
+        address, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
     if (stream) co_return std::move(stream.value());
     last = stream.error();
   }
@@ -95,7 +98,8 @@ net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> clien
   const auto hello = co_await read_hello(*client, hello_bytes, deps.clock);
   if (!hello) co_return client->close(false);
   const auto routes = deps.routes.current();
-  const auto* upstream = hello.value().kind == ClientHello::Kind::kDone ? routes->find(hello.value().server_name) : nullptr;
+  const auto* upstream =
+      hello.value().kind == ClientHello::Kind::kDone ? routes->find(hello.value().server_name) : nullptr;
   if (!upstream) {
     const std::string reason = "server name \"" + hello.value().server_name + "\" is no configured host";
     co_await refuse(deps, *client, reason);

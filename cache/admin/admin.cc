@@ -13,7 +13,9 @@ class HttplibAdmin final : public AdminServer {
     server_.new_task_queue = [] { return new httplib::ThreadPool(4); };
     server_.set_read_timeout(5);
     server_.set_payload_max_length(1024 * 1024);
-    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", "text/plain"); });
+    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("ok\n", "text/plain");
+    });
     server_.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
       const std::string reason = callbacks_.not_ready_because();
       if (!reason.empty()) response.status = 503;
@@ -53,7 +55,8 @@ class HttplibAdmin final : public AdminServer {
 
 }  // namespace
 
-Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address, AdminCallbacks callbacks) {
+Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address,
+                                                        AdminCallbacks callbacks) {
   auto server = std::make_unique<HttplibAdmin>(std::move(callbacks));
   NEZHA_TRY(server->start(address));
   return std::unique_ptr<AdminServer>(std::move(server));

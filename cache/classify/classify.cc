@@ -16,8 +16,9 @@ constexpr std::array<std::string_view, 7> kCredentialFields = {
 constexpr std::array<std::string_view, 3> kPreconditions = {"If-Match", "If-None-Match", "If-Modified-Since"};
 
 // Sub-resources of S3 objects and buckets that are never stored.
-constexpr std::array<std::string_view, 12> kS3SubResources = {"acl",     "policy",   "tagging",  "select",    "uploads", "location",
-                                                              "torrent", "versions", "lifecycle", "cors", "uploadId", "list-type"};
+constexpr std::array<std::string_view, 12> kS3SubResources = {"acl",       "policy",   "tagging",  "select",
+                                                              "uploads",   "location", "torrent",  "versions",
+                                                              "lifecycle", "cors",     "uploadId", "list-type"};
 
 constexpr size_t kLoopHopsMax = 8;
 
@@ -88,7 +89,9 @@ bool is_loop(const http::Fields& fields, std::string_view loop_id) {
   return hops >= kLoopHopsMax;
 }
 
-bool is_safe(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE"; }
+bool is_safe(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE";
+}
 
 std::string_view parameter_name(std::string_view parameter) {
   return parameter.substr(0, std::min(parameter.find('='), parameter.size()));
@@ -129,7 +132,9 @@ const char* pass_reason(const http::RequestHead& head, const Classified& out, st
   if (head.fields.has("X-Amz-Server-Side-Encryption-Customer-Algorithm")) return "sse-c";
   if (out.upstream->protocol == config::Protocol::kS3) {
     if (names_sub_resource(query)) return "s3-sub-resource";
-    if (!query.empty() && (query.find("prefix=") != std::string_view::npos || query.find("delimiter=") != std::string_view::npos)) return "s3-listing";
+    if (!query.empty() &&
+        (query.find("prefix=") != std::string_view::npos || query.find("delimiter=") != std::string_view::npos))
+      return "s3-listing";
   }
   return "";
 }
@@ -139,15 +144,17 @@ void read_range(const http::RequestHead& head, Classified& out) {
   if (!value || out.head) return;
   const auto specs = http::parse_range(*value);
   if (!specs) return;
-  if (specs->size() == 1) out.range = specs->front();
-  else out.multiple_ranges = true;
+  if (specs->size() == 1)
+    out.range = specs->front();
+  else
+    out.multiple_ranges = true;
 }
 
 }  // namespace
 
 std::string strip_signature(std::string_view query, bool& removed) {
-  static constexpr std::array<std::string_view, 10> kNames = {"Signature",     "AWSAccessKeyId", "Expires", "GoogleAccessId", "Policy",
-                                                              "Key-Pair-Id",   "sig",            "se",      "sp",             "sv"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "Signature", "AWSAccessKeyId", "Expires", "GoogleAccessId", "Policy", "Key-Pair-Id", "sig", "se", "sp", "sv"};
   std::string out;
   removed = false;
   if (query.empty()) return out;
@@ -181,22 +188,27 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
                            "\" is not one of their hosts; add it to `upstreams[].hosts` of the nezha-config ConfigMap");
   }
   if (upstream->endpoint && upstream->endpoint->tls) {
-    return refuse(501, "the endpoint of upstream \"" + upstream->name.get() +
-                           "\" is https, and this version sends plain requests to plain endpoints only; use its http endpoint, "
-                           "or https:// URLs, which are relayed");
+    return refuse(
+        501, "the endpoint of upstream \"" + upstream->name.get() +
+                 "\" is https, and this version sends plain requests to plain endpoints only; use its http endpoint, "
+                 "or https:// URLs, which are relayed");
   }
-  if (is_loop(head.fields, loop_id)) return refuse(508, "this request already came through here: the upstream's name leads back to the cache");
+  if (is_loop(head.fields, loop_id))
+    return refuse(508, "this request already came through here: the upstream's name leads back to the cache");
 
   Classified out;
   out.upstream = upstream;
   out.head = head.method == "HEAD";
   bool signed_query = false;
   const bool default_port = !target.port || *target.port == 80;
-  out.key.path = target.host + (default_port ? "" : ":" + std::to_string(*target.port)) + std::string(target.path.empty() ? "/" : target.path);
+  out.key.path = target.host + (default_port ? "" : ":" + std::to_string(*target.port)) +
+                 std::string(target.path.empty() ? "/" : target.path);
   out.key.query = strip_signature(target.query, signed_query);
   out.credentials = signed_query || has_any(head.fields, kCredentialFields);
-  if (upstream->endpoint) out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
-  else out.origin = {false, target.host, target.port.value_or(80), true};
+  if (upstream->endpoint)
+    out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
+  else
+    out.origin = {false, target.host, target.port.value_or(80), true};
 
   if (head.method != "GET" && head.method != "HEAD") {
     out.kind = Classified::Kind::kPass;
@@ -205,7 +217,8 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
     return out;
   }
   out.control = http::parse_cache_control(head.fields);
-  if (head.fields.has("Pragma") && !head.fields.has("Cache-Control") && iequals(trim(*head.fields.find("Pragma")), "no-cache")) {
+  if (head.fields.has("Pragma") && !head.fields.has("Cache-Control") &&
+      iequals(trim(*head.fields.find("Pragma")), "no-cache")) {
     out.control.no_cache = true;  // RFC 9111 §5.4
   }
   out.conditional = has_any(head.fields, kPreconditions) || head.fields.has("If-Unmodified-Since");

@@ -24,7 +24,7 @@ struct CacheKey {
 // Where to connect for a request.
 struct Origin {
   bool tls = false;
-  std::string host;      // DNS name or IP address
+  std::string host;  // DNS name or IP address
   uint16_t port = 80;
   bool absolute = true;  // a full name: no search domains
   friend bool operator==(const Origin&, const Origin&) = default;
@@ -38,17 +38,18 @@ struct Classified {
   };
   Kind kind = Kind::kRefuse;
   int status = 0;
-  std::string reason;           // kRefuse: body text; kPass: Cache-Status detail
-  bool invalidates = false;     // kPass: an unsafe method, or one whose safety is not known (RFC 9111 §4.4)
+  std::string reason;        // kRefuse: body text; kPass: Cache-Status detail
+  bool invalidates = false;  // kPass: an unsafe method, or one whose safety is not known (RFC 9111 §4.4)
   const config::Upstream* upstream = nullptr;
   Origin origin;
   CacheKey key;
-  bool head = false;            // kLookUp: the method is HEAD
-  bool credentials = false;     // the request proves or may prove who sends it: its answer is not shared as it is
-  http::CacheControl control;   // kLookUp
-  std::optional<http::RangeSpec> range;  // kLookUp, GET: a single range; several ranges are never answered from the store
+  bool head = false;           // kLookUp: the method is HEAD
+  bool credentials = false;    // the request proves or may prove who sends it: its answer is not shared as it is
+  http::CacheControl control;  // kLookUp
+  std::optional<http::RangeSpec>
+      range;  // kLookUp, GET: a single range; several ranges are never answered from the store
   bool multiple_ranges = false;
-  bool conditional = false;     // the client sent a precondition of its own
+  bool conditional = false;  // the client sent a precondition of its own
 };
 
 // `loop_id`: this instance's mark in CDN-Loop (RFC 8586). A request that carries it came back to us: 508.

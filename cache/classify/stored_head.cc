@@ -13,7 +13,8 @@ using config::Freshness;
 using http::Seconds;
 
 // Dropped when a response is stored: rebuilt for every answer, or meant for one hop or one client.
-constexpr std::array<std::string_view, 6> kNotStored = {"Content-Length", "Content-Range", "Age", "Via", "Cache-Status", "CDN-Loop"};
+constexpr std::array<std::string_view, 6> kNotStored = {"Content-Length", "Content-Range", "Age", "Via",
+                                                        "Cache-Status",   "CDN-Loop"};
 
 // Of the whole representation; on a partial answer clients would check them against the part.
 bool is_checksum(std::string_view name) {
@@ -79,7 +80,8 @@ const char* partial_refusal(const Classified& request, const http::ResponseHead&
 
 }  // namespace
 
-std::string store_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness, WallTime now) {
+std::string store_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness,
+                          WallTime now) {
   if (request.head) return "head";
   if (response.status != 200 && response.status != 206) return "status";
   const auto control = http::parse_cache_control(response.fields);
@@ -106,8 +108,8 @@ std::string store_refusal(const Classified& request, const http::ResponseHead& r
   return "";
 }
 
-StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified, const http::ResponseHead& response,
-                               WallTime request_time, WallTime response_time) {
+StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified,
+                               const http::ResponseHead& response, WallTime request_time, WallTime response_time) {
   auto head = std::make_shared<StoredHead>();
   head->fields = response.fields;
   if (response.status == 206) {
@@ -133,7 +135,8 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   return head;
 }
 
-StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time, WallTime response_time) {
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time,
+                        WallTime response_time) {
   auto head = std::make_shared<StoredHead>(stored);
   http::Fields update = not_modified;
   drop_unstored(update);
@@ -193,8 +196,9 @@ Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshn
     out.kind = Reuse::Kind::kServe;
     return out;
   }
-  const bool stale_allowed = !stored.control.must_revalidate && !stored.control.s_maxage &&
-                             (request.control.max_stale_any || (request.control.max_stale && -out.fresh_for <= *request.control.max_stale));
+  const bool stale_allowed =
+      !stored.control.must_revalidate && !stored.control.s_maxage &&
+      (request.control.max_stale_any || (request.control.max_stale && -out.fresh_for <= *request.control.max_stale));
   if (!stale_allowed) return revalidate("stale");
   out.kind = Reuse::Kind::kServe;
   return out;

@@ -39,16 +39,17 @@ struct StoredHead {
 
 using StoredHeadPtr = std::shared_ptr<const StoredHead>;
 
-// Why a response is not stored; empty when it is. `range`: what the request's own Range, if any, asked for.
-std::string store_refusal(const Classified& request, const http::ResponseHead& response, const config::Freshness& freshness,
-                          WallTime now);
+// Why a response is not stored; empty when it is.
+std::string store_refusal(const Classified& request, const http::ResponseHead& response,
+                          const config::Freshness& freshness, WallTime now);
 
 // REQUIRES: store_refusal() was empty.
-StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified, const http::ResponseHead& response,
-                               WallTime request_time, WallTime response_time);
+StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified,
+                               const http::ResponseHead& response, WallTime request_time, WallTime response_time);
 
 // The head after a 304 for it (RFC 9111 §4.3.4).
-StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time, WallTime response_time);
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time,
+                        WallTime response_time);
 
 // A copy with the length that was learned at the end of the body.
 StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes);
@@ -63,8 +64,8 @@ http::Seconds current_age(const StoredHead& stored, WallTime now);
 struct Reuse {
   enum class Kind { kServe, kRevalidate };
   Kind kind = Kind::kRevalidate;
-  const char* reason = "";       // kRevalidate: "stale", "request", "policy", "authorise": the Cache-Status parameter
-  http::Seconds fresh_for{0};    // kServe: lifetime left; negative when stale is allowed by the request
+  const char* reason = "";     // kRevalidate: "stale", "request", "policy", "authorise": the Cache-Status parameter
+  http::Seconds fresh_for{0};  // kServe: lifetime left; negative when stale is allowed by the request
 };
 Reuse reuse_of(const StoredHead& stored, const Classified& request, const config::Freshness& freshness, WallTime now);
 

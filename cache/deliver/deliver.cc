@@ -7,8 +7,8 @@
 namespace nezha::cache {
 namespace {
 
-constexpr size_t kGatherPieces = 20;           // iovecs of one write
-constexpr size_t kGatherBytes = 1024 * 1024;   // and its size: what a client must take within the stall time
+constexpr size_t kGatherPieces = 20;          // iovecs of one write
+constexpr size_t kGatherBytes = 1024 * 1024;  // and its size: what a client must take within the stall time
 
 class PinnedSource final : public BodySource {
  public:
@@ -43,7 +43,9 @@ struct Gathered {
     line_count = 0;
     size_bytes = 0;
   }
-  bool full() const { return size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces; }
+  bool full() const {
+    return size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces;
+  }
 };
 
 void add_chunk(Gathered& out, std::string_view bytes) {
@@ -68,8 +70,10 @@ Result<void> gather(BodySource& source, bool chunked, Gathered& out) {
       if (chunked) out.add("0\r\n\r\n");
       return ok();
     }
-    if (chunked) add_chunk(out, got.bytes);
-    else out.add(got.bytes);
+    if (chunked)
+      add_chunk(out, got.bytes);
+    else
+      out.add(got.bytes);
     out.pins.push_back(std::move(got.pin));
   }
   return ok();
@@ -91,7 +95,9 @@ net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Cloc
 
 }  // namespace
 
-std::unique_ptr<BodySource> make_pinned_source(PinnedBody body) { return std::make_unique<PinnedSource>(std::move(body)); }
+std::unique_ptr<BodySource> make_pinned_source(PinnedBody body) {
+  return std::make_unique<PinnedSource>(std::move(body));
+}
 
 net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Clock& clock, uint64_t& sent_bytes) {
   Gathered out;

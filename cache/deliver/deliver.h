@@ -17,9 +17,9 @@ namespace nezha::cache {
 std::unique_ptr<BodySource> make_pinned_source(PinnedBody body);
 
 struct Delivery {
-  std::string head;                    // complete, with its empty line
-  std::unique_ptr<BodySource> body;    // may be null
-  bool chunked = false;                // frame the body in chunks
+  std::string head;                  // complete, with its empty line
+  std::unique_ptr<BodySource> body;  // may be null
+  bool chunked = false;              // frame the body in chunks
 };
 
 // Fails when the client is gone or the source fails; the stream must then be closed with a reset. `sent_bytes` counts

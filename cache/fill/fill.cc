@@ -30,8 +30,10 @@ class Fill::Reader final : public BodySource {
       const Piece& piece = fill.pieces_[index];
       const size_t skip = static_cast<size_t>(position_ - piece.offset);
       PinnedBytes out;
-      if (piece.stored) out = *piece.stored;
-      else out = {{piece.buffer.get(), piece.size_bytes}, piece.buffer};
+      if (piece.stored)
+        out = *piece.stored;
+      else
+        out = {{piece.buffer.get(), piece.size_bytes}, piece.buffer};
       NEZHA_CHECK(out.pin != nullptr, "a piece ahead of a reader is kept");
       out.bytes = out.bytes.substr(skip);
       position_ += out.bytes.size();
@@ -55,8 +57,15 @@ class Fill::Reader final : public BodySource {
   uint64_t version_ = 0;
 };
 
-Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin, std::optional<uint64_t> end)
-    : deps_(deps), key_(std::move(key)), ticket_(std::move(ticket)), head_(std::move(head)), begin_(begin), end_(end), available_(begin) {}
+Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin,
+           std::optional<uint64_t> end)
+    : deps_(deps),
+      key_(std::move(key)),
+      ticket_(std::move(ticket)),
+      head_(std::move(head)),
+      begin_(begin),
+      end_(end),
+      available_(begin) {}
 
 uint64_t Fill::available() const {
   std::lock_guard lock(mutex_);
@@ -171,7 +180,8 @@ net::Task<bool> Fill::wait_for_window() {
       if (readers_.empty()) co_return false;
       if (pieces_.size() - dropped_pieces_ < limits::kFillWindowPieces) co_return true;
       // Pieces that are safe in the tier cost no memory; they are not what fills the window.
-      const auto in_memory = std::count_if(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.buffer != nullptr; });
+      const auto in_memory =
+          std::count_if(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.buffer != nullptr; });
       if (static_cast<size_t>(in_memory) < limits::kFillWindowPieces) co_return true;
     }
     co_await consumed_.wait(version);
@@ -205,8 +215,10 @@ void Fill::publish() {
 void Fill::finish(Result<void> result) {
   {
     std::lock_guard lock(mutex_);
-    if (result) complete_ = true;
-    else failed_ = result.error();
+    if (result)
+      complete_ = true;
+    else
+      failed_ = result.error();
   }
   if (!result) deps_.incomplete.add();
   progress_.notify_all();

@@ -31,7 +31,8 @@ struct FillDeps {
 class Fill : public std::enable_shared_from_this<Fill> {
  public:
   // `range`: the bytes this body is of the representation; its end is absent while unknown (chunked, until close).
-  Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin, std::optional<uint64_t> end);
+  Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin,
+       std::optional<uint64_t> end);
 
   // Reads the body to its end. The connection goes back to the pool if it can be used again.
   net::Task<> run(UpstreamPool& pool, Exchange exchange);
@@ -51,7 +52,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   class Reader;
   struct Piece {
     uint64_t offset = 0;
-    size_t size_bytes = 0;       // filled so far
+    size_t size_bytes = 0;  // filled so far
     std::shared_ptr<char[]> buffer;
     std::optional<PinnedBytes> stored;
     Place place;
@@ -74,10 +75,10 @@ class Fill : public std::enable_shared_from_this<Fill> {
   const std::optional<uint64_t> end_;
 
   mutable std::mutex mutex_;
-  net::Notification progress_;   // more bytes, or the end
-  net::Notification consumed_;   // a reader moved on or left
+  net::Notification progress_;  // more bytes, or the end
+  net::Notification consumed_;  // a reader moved on or left
   std::vector<Piece> pieces_;
-  size_t dropped_pieces_ = 0;    // passed by all readers of a relay
+  size_t dropped_pieces_ = 0;  // passed by all readers of a relay
   uint64_t available_;
   bool storing_ = true;
   bool complete_ = false;

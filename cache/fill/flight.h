@@ -47,8 +47,8 @@ class FlightTable {
   };
 
   struct Joined {
-    std::unique_ptr<Lead> lead;       // set for the leader
-    std::shared_ptr<Flight> flight;   // set for the others
+    std::unique_ptr<Lead> lead;      // set for the leader
+    std::shared_ptr<Flight> flight;  // set for the others
   };
   Joined join(const CacheKey& key);
   // Resumes when the flight is settled.

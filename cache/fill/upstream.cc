@@ -25,7 +25,8 @@ std::string chunk_size_line(size_t bytes) {
 UpstreamPool::UpstreamPool(Deps deps)
     : deps_(deps),
       connects_(deps.metrics.counter("nezha_cache_upstream_connections_total", "Connections opened to upstreams")),
-      connect_failures_(deps.metrics.counter("nezha_cache_upstream_connect_failures_total", "Addresses of upstreams that could not be connected")) {}
+      connect_failures_(deps.metrics.counter("nezha_cache_upstream_connect_failures_total",
+                                             "Addresses of upstreams that could not be connected")) {}
 
 net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, bool fresh) {
   if (!fresh) {
@@ -105,8 +106,10 @@ class Attempt {
     http::ResponseHead head;
     auto step = co_await connection_.read_response_head(request_.method == "HEAD", head);
     if (!step) co_return step.error();
-    if (step.value().kind == http::HeadStep::Kind::kNeedMore) co_return fail(Remedy::kRetryHere, "the upstream closed the connection without an answer");
-    if (step.value().kind == http::HeadStep::Kind::kBad) co_return fail(Remedy::kFixInput, "the upstream's answer is not valid HTTP: " + step.value().reason);
+    if (step.value().kind == http::HeadStep::Kind::kNeedMore)
+      co_return fail(Remedy::kRetryHere, "the upstream closed the connection without an answer");
+    if (step.value().kind == http::HeadStep::Kind::kBad)
+      co_return fail(Remedy::kFixInput, "the upstream's answer is not valid HTTP: " + step.value().reason);
     if (head.status == 101) co_return fail(Remedy::kFixInput, "the upstream switched protocols without being asked");
     if (head.status >= 200) {
       final_ = std::move(head);
@@ -175,7 +178,8 @@ class Attempt {
 
 }  // namespace
 
-net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request, RequestSide* side) {
+net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request,
+                                     RequestSide* side) {
   // Only what may be repeated goes over a connection that may be closed already (RFC 9112 §9.3.1).
   const bool repeatable = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS" ||
                           request.method == "PUT" || request.method == "DELETE";

@@ -77,6 +77,7 @@ class RequestSide {
 // Sends `request` (fields ready for the wire) and reads the final response head. A pooled connection that was closed
 // meanwhile is replaced once, as long as nothing of a body was sent. `side` may be null: no body, interims dropped.
 // Fails with kRetryLater or kAbsent (no connection, no answer) or kFixInput (the answer is not HTTP).
-net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request, RequestSide* side);
+net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request,
+                                     RequestSide* side);
 
 }  // namespace nezha::cache

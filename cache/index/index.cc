@@ -38,9 +38,12 @@ Index::Generation* Index::find_generation(Shard& shard, uint64_t hash, const Cac
 }
 
 void Index::account(const Generation& generation, int sign) {
-  const uint64_t cost = head_cost(*generation.head) + generation.query.capacity() + generation.extents.capacity() * sizeof(Extent);
-  if (sign > 0) head_bytes_ += cost;
-  else head_bytes_ -= std::min<uint64_t>(cost, head_bytes_);
+  const uint64_t cost =
+      head_cost(*generation.head) + generation.query.capacity() + generation.extents.capacity() * sizeof(Extent);
+  if (sign > 0)
+    head_bytes_ += cost;
+  else
+    head_bytes_ -= std::min<uint64_t>(cost, head_bytes_);
 }
 
 void Index::erase_if_empty(Shard& shard, uint64_t hash, const std::string& path) {
@@ -77,7 +80,8 @@ std::optional<PinnedBody> Index::pin(const CacheKey& key, const StoredHeadPtr& h
   const auto& extents = generation->extents;
   while (at < range.end) {
     // Of the extents that begin at or before `at`, the one that reaches farthest.
-    auto after = std::upper_bound(extents.begin(), extents.end(), at, [](uint64_t offset, const Extent& e) { return offset < e.offset; });
+    auto after = std::upper_bound(extents.begin(), extents.end(), at,
+                                  [](uint64_t offset, const Extent& e) { return offset < e.offset; });
     const Extent* best = nullptr;
     while (after != extents.begin()) {
       --after;
@@ -116,7 +120,8 @@ std::shared_ptr<FillTicket> Index::begin_fill(const CacheKey& key) {
   return ticket;
 }
 
-bool Index::publish(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head, std::vector<Extent> extents) {
+bool Index::publish(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head,
+                    std::vector<Extent> extents) {
   const uint64_t hash = owner_hash(key.path);
   Shard& shard = shard_of(hash);
   std::lock_guard lock(shard.mutex);
@@ -145,7 +150,9 @@ bool Index::publish(const FillTicket& ticket, const CacheKey& key, const StoredH
     }
     it = object->generations.erase(it);
   }
-  std::sort(next.extents.begin(), next.extents.end(), [](const Extent& a, const Extent& b) { return a.offset < b.offset || (a.offset == b.offset && a.end() > b.end()); });
+  std::sort(next.extents.begin(), next.extents.end(), [](const Extent& a, const Extent& b) {
+    return a.offset < b.offset || (a.offset == b.offset && a.end() > b.end());
+  });
   // An extent inside the one before it adds nothing.
   std::vector<Extent> kept;
   for (const Extent& extent : next.extents) {

@@ -77,7 +77,7 @@ class Index {
   };
   struct Shard {
     std::mutex mutex;
-    std::unordered_multimap<uint64_t, Object> objects;  // by owner_hash
+    std::unordered_multimap<uint64_t, Object> objects;     // by owner_hash
     std::unordered_multimap<uint64_t, FillTicket*> fills;  // a ticket leaves when it is destroyed
   };
   using ObjectPosition = std::unordered_multimap<uint64_t, Object>::iterator;

@@ -22,12 +22,15 @@ void append_age(std::string& out, const StoredHead& stored, WallTime now) {
 
 std::string hit_status(http::Seconds ttl) { return "hit; ttl=" + std::to_string(ttl.count()); }
 
-std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> length, bool chunked, const HeadOptions& options) {
+std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> length, bool chunked,
+                             const HeadOptions& options) {
   std::string out;
   out.reserve(stored.lines.size() + 256);
   out.append("HTTP/1.1 200 OK\r\n").append(stored.lines);
-  if (length) out.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
-  else if (chunked) out.append("Transfer-Encoding: chunked\r\n");
+  if (length)
+    out.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
+  else if (chunked)
+    out.append("Transfer-Encoding: chunked\r\n");
   append_age(out, stored, options.now);
   append_tail(out, options);
   return out;
@@ -52,8 +55,8 @@ std::string stored_unsatisfiable_text(const StoredHead& stored, const HeadOption
 }
 
 std::string stored_condition_text(const StoredHead& stored, http::Precondition outcome, const HeadOptions& options) {
-  static constexpr std::array<std::string_view, 7> kOn304 = {"Cache-Control", "Content-Location", "Date", "ETag", "Expires", "Vary",
-                                                             "Last-Modified"};
+  static constexpr std::array<std::string_view, 7> kOn304 = {
+      "Cache-Control", "Content-Location", "Date", "ETag", "Expires", "Vary", "Last-Modified"};
   std::string out;
   if (outcome == http::Precondition::kFailed) {
     out = "HTTP/1.1 412 Precondition Failed\r\nDate: " + http::format_date(options.now) + "\r\nContent-Length: 0\r\n";
@@ -74,8 +77,10 @@ RelayFraming relay_framing(const http::ResponseHead& head, int client_minor_vers
   using Kind = http::Framing::Kind;
   RelayFraming out;
   if (head.framing.kind != Kind::kChunked && head.framing.kind != Kind::kUntilClose) return out;
-  if (client_minor_version >= 1) out.chunked = true;
-  else out.close = true;
+  if (client_minor_version >= 1)
+    out.chunked = true;
+  else
+    out.close = true;
   return out;
 }
 
@@ -87,7 +92,9 @@ std::string relayed_head_text(const http::ResponseHead& head, RelayFraming frami
   out.append("HTTP/1.1 ").append(std::to_string(head.status)).append(" ").append(head.reason).append("\r\n");
   // Date: RFC 9110 §6.6.1 lets a recipient with a clock add a missing one.
   if (head.status >= 200 && !fields.has("Date")) fields.add("Date", http::format_date(options.now));
-  fields.for_each([&](std::string_view name, std::string_view value) { out.append(name).append(": ").append(value).append("\r\n"); });
+  fields.for_each([&](std::string_view name, std::string_view value) {
+    out.append(name).append(": ").append(value).append("\r\n");
+  });
   if (framing.chunked) out.append("Transfer-Encoding: chunked\r\n");
   HeadOptions tail = options;
   tail.close |= framing.close;

@@ -17,12 +17,13 @@ std::string hit_status(http::Seconds ttl);
 
 struct HeadOptions {
   std::string cache_status;
-  bool close = false;      // this is the connection's last answer
+  bool close = false;  // this is the connection's last answer
   WallTime now{};
 };
 
 // 200 for the whole representation; `length` absent: chunked (or until close with `close`).
-std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> length, bool chunked, const HeadOptions& options);
+std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> length, bool chunked,
+                             const HeadOptions& options);
 std::string stored_partial_text(const StoredHead& stored, http::ByteRange range, const HeadOptions& options);
 std::string stored_unsatisfiable_text(const StoredHead& stored, const HeadOptions& options);
 // 304 with the fields of RFC 9110 §15.4.5, or 412.

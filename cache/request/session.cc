@@ -27,7 +27,8 @@ struct Candidate {
 
 class Session final : public RequestSide {
  public:
-  Session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle) : deps_(deps), client_(std::move(stream)), idle_(idle) {}
+  Session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle)
+      : deps_(deps), client_(std::move(stream)), idle_(idle) {}
 
   net::Task<> run();
 
@@ -50,7 +51,8 @@ class Session final : public RequestSide {
   net::Task<> answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status);
   net::Task<bool> answer_from_fill(const std::shared_ptr<Fill>& fill, std::string cache_status);
   net::Task<> relay(Exchange exchange, std::string cache_status);
-  net::Task<> store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket, std::string cache_status);
+  net::Task<> store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket,
+                               std::string cache_status);
 
   bool answerable_from_bytes(const StoredHead& head) const;
   std::optional<http::ByteRange> wanted_range(const StoredHead& head) const;
@@ -83,7 +85,9 @@ class Session final : public RequestSide {
   bool answered_ = false;  // a final head went out
 };
 
-HeadOptions Session::options(std::string cache_status) const { return {std::move(cache_status), !open_, deps_.clock.wall()}; }
+HeadOptions Session::options(std::string cache_status) const {
+  return {std::move(cache_status), !open_, deps_.clock.wall()};
+}
 
 net::Task<bool> Session::read_head() {
   net::Stream& stream = client_.stream();
@@ -140,15 +144,27 @@ net::Task<> Session::handle() {
   Step step = Step::kClassify;
   while (step != Step::kDone) {
     switch (step) {
-      case Step::kClassify: step = classify_request(); break;
-      case Step::kLookUp: step = co_await look_up(); break;
-      case Step::kCollapse: step = co_await collapse(); break;
-      case Step::kForward: step = co_await forward(); break;
-      case Step::kPass: step = co_await pass(); break;
-      case Step::kDone: break;
+      case Step::kClassify:
+        step = classify_request();
+        break;
+      case Step::kLookUp:
+        step = co_await look_up();
+        break;
+      case Step::kCollapse:
+        step = co_await collapse();
+        break;
+      case Step::kForward:
+        step = co_await forward();
+        break;
+      case Step::kPass:
+        step = co_await pass();
+        break;
+      case Step::kDone:
+        break;
     }
   }
-  if (classified_.kind == Classified::Kind::kRefuse) co_await refuse(classified_.status, classified_.reason, "detail=refused");
+  if (classified_.kind == Classified::Kind::kRefuse)
+    co_await refuse(classified_.status, classified_.reason, "detail=refused");
 }
 
 Session::Step Session::classify_request() {
@@ -158,9 +174,12 @@ Session::Step Session::classify_request() {
   }
   classified_ = classify(request_, *routes_, deps_.loop_id);
   switch (classified_.kind) {
-    case Classified::Kind::kRefuse: return Step::kDone;
-    case Classified::Kind::kPass: return Step::kPass;
-    case Classified::Kind::kLookUp: return Step::kLookUp;
+    case Classified::Kind::kRefuse:
+      return Step::kDone;
+    case Classified::Kind::kPass:
+      return Step::kPass;
+    case Classified::Kind::kLookUp:
+      return Step::kLookUp;
   }
   return Step::kDone;
 }
@@ -170,7 +189,8 @@ bool Session::answerable_from_bytes(const StoredHead& head) const { return head.
 // The bytes this request asks of the representation; nothing when the range cannot be satisfied.
 std::optional<http::ByteRange> Session::wanted_range(const StoredHead& head) const {
   const uint64_t total = *head.total_bytes;
-  if (classified_.range && http::if_range_holds(request_.fields, head.fields, deps_.clock.wall())) return classified_.range->resolve(total);
+  if (classified_.range && http::if_range_holds(request_.fields, head.fields, deps_.clock.wall()))
+    return classified_.range->resolve(total);
   return http::ByteRange{0, total};
 }
 
@@ -195,7 +215,8 @@ net::Task<Session::Step> Session::look_up() {
     co_await refuse(504, "only-if-cached, and nothing stored may be used", "detail=only-if-cached");
     co_return Step::kDone;
   }
-  const bool collapsible = !classified_.head && !classified_.range && !classified_.multiple_ranges && !classified_.conditional && !candidate_.head;
+  const bool collapsible = !classified_.head && !classified_.range && !classified_.multiple_ranges &&
+                           !classified_.conditional && !candidate_.head;
   co_return collapsible ? Step::kCollapse : Step::kForward;
 }
 
@@ -242,16 +263,19 @@ http::RequestHead Session::upstream_request(const Candidate* candidate) const {
   if (out.framing.kind == Framing::Kind::kChunked) out.fields.add("Transfer-Encoding", "chunked");
   if (candidate) {
     const auto modified = candidate->head->fields.find("Last-Modified");
-    if (candidate->head->etag) out.fields.add("If-None-Match", candidate->head->etag->text);
-    else if (modified) out.fields.add("If-Modified-Since", *modified);
+    if (candidate->head->etag)
+      out.fields.add("If-None-Match", candidate->head->etag->text);
+    else if (modified)
+      out.fields.add("If-Modified-Since", *modified);
   }
   out.fields.add("Via", "1.1 nezha");
   add_loop_mark(out.fields, deps_.loop_id);
   return out;
 }
 
-// Whether our If-None-Match may stand beside the client's own conditions. If-Match with the stored ETag asks for exactly
-// the bytes we hold: current S3 clients sign it into every part of a download. Others are the source's to judge.
+// Whether our If-None-Match may stand beside the client's own conditions. If-Match with the stored ETag asks for
+// exactly the bytes we hold: current S3 clients sign it into every part of a download. Others are the source's to
+// judge.
 bool Session::may_add_condition(const StoredHead& head) const {
   if (!classified_.conditional) return true;
   for (const auto name : {"If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}) {
@@ -277,7 +301,8 @@ net::Task<Session::Step> Session::forward() {
   Exchange& got = done.value();
   if (got.head.status == 304 && revalidate) {
     if (got.head.keep_alive) deps_.pool.release(got.origin, std::move(got.connection));
-    std::string status = std::string("fwd=") + (candidate_.fill ? "uri-miss" : "stale") + "; fwd-status=304" + (candidate_.fill ? "; collapsed" : "");
+    std::string status = std::string("fwd=") + (candidate_.fill ? "uri-miss" : "stale") + "; fwd-status=304" +
+                         (candidate_.fill ? "; collapsed" : "");
     if (candidate_.fill) {
       const bool answered = co_await answer_from_fill(candidate_.fill, std::move(status));
       if (answered) co_return Step::kDone;
@@ -290,7 +315,8 @@ net::Task<Session::Step> Session::forward() {
     candidate_ = {};
     co_return Step::kForward;  // the bytes went away meanwhile: ask again, without a condition
   }
-  const std::string fwd = std::string("fwd=") + forward_reason_ + (revalidate ? "; fwd-status=" + std::to_string(got.head.status) : "");
+  const std::string fwd =
+      std::string("fwd=") + forward_reason_ + (revalidate ? "; fwd-status=" + std::to_string(got.head.status) : "");
   const std::string refusal = store_refusal(classified_, got.head, classified_.upstream->freshness, got.response_time);
   if (!refusal.empty()) {
     if (lead_) lead_->land();
@@ -305,12 +331,14 @@ net::Task<Session::Step> Session::forward() {
 }
 
 // A fill with everything it needs until it has ended.
-net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, Exchange exchange, std::unique_ptr<FlightTable::Lead> lead) {
+net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, Exchange exchange,
+                     std::unique_ptr<FlightTable::Lead> lead) {
   co_await fill->run(pool, std::move(exchange));
   if (lead) lead->land();
 }
 
-net::Task<> Session::store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket, std::string cache_status) {
+net::Task<> Session::store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket,
+                                      std::string cache_status) {
   uint64_t begin = 0;
   std::optional<uint64_t> end = head->total_bytes;
   if (exchange.head.status == 206) {
@@ -331,12 +359,14 @@ net::Task<> Session::store_and_answer(Exchange exchange, StoredHeadPtr head, std
   co_await send(std::move(delivery));
 }
 
-net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status) {
+net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned,
+                                       std::string cache_status) {
   const WallTime now = deps_.clock.wall();
   obs::Counter& counter = cache_status.starts_with("hit") ? deps_.metrics.hit : deps_.metrics.revalidated;
   Delivery delivery;
   const HeadOptions opts = options(std::move(cache_status));
-  const auto condition = classified_.conditional ? http::evaluate_preconditions(request_.fields, head->fields, now) : http::Precondition::kProceed;
+  const auto condition = classified_.conditional ? http::evaluate_preconditions(request_.fields, head->fields, now)
+                                                 : http::Precondition::kProceed;
   if (condition != http::Precondition::kProceed) {
     delivery.head = stored_condition_text(*head, condition, opts);
   } else if (classified_.head) {
@@ -345,7 +375,8 @@ net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<
     delivery.head = stored_unsatisfiable_text(*head, opts);
   } else {
     const bool partial = classified_.range && http::if_range_holds(request_.fields, head->fields, now);
-    delivery.head = partial ? stored_partial_text(*head, pinned->range, opts) : stored_head_text(*head, head->total_bytes, false, opts);
+    delivery.head = partial ? stored_partial_text(*head, pinned->range, opts)
+                            : stored_head_text(*head, head->total_bytes, false, opts);
     deps_.metrics.hit_bytes.add(static_cast<double>(pinned->range.size_bytes()));
     delivery.body = make_pinned_source(std::move(*pinned));
   }
@@ -391,7 +422,8 @@ net::Task<Session::Step> Session::pass() {
 // An upstream's body straight to one client.
 class RelaySource final : public BodySource {
  public:
-  RelaySource(Connection& connection, const Clock& clock) : connection_(connection), clock_(clock), buffer_(limits::kRelayBytes) {}
+  RelaySource(Connection& connection, const Clock& clock)
+      : connection_(connection), clock_(clock), buffer_(limits::kRelayBytes) {}
   std::optional<Result<PinnedBytes>> try_next() override {
     if (!ready_) return std::nullopt;
     ready_ = false;
@@ -401,8 +433,10 @@ class RelaySource final : public BodySource {
   net::Task<> wait() override {
     const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);
     const auto got = co_await connection_.read_body(buffer_);
-    if (got) size_ = got.value();
-    else failed_ = got.error();
+    if (got)
+      size_ = got.value();
+    else
+      failed_ = got.error();
     ready_ = true;
   }
 
@@ -421,9 +455,11 @@ net::Task<> Session::relay(Exchange exchange, std::string cache_status) {
   Delivery delivery;
   delivery.head = relayed_head_text(exchange.head, framing, options(std::move(cache_status)));
   delivery.chunked = framing.chunked;
-  if (exchange.head.framing.kind != Framing::Kind::kNone) delivery.body = std::make_unique<RelaySource>(*exchange.connection, deps_.clock);
+  if (exchange.head.framing.kind != Framing::Kind::kNone)
+    delivery.body = std::make_unique<RelaySource>(*exchange.connection, deps_.clock);
   co_await send(std::move(delivery));
-  if (exchange.head.keep_alive && exchange.connection->body_done()) deps_.pool.release(exchange.origin, std::move(exchange.connection));
+  if (exchange.head.keep_alive && exchange.connection->body_done())
+    deps_.pool.release(exchange.origin, std::move(exchange.connection));
 }
 
 net::Task<> Session::send(Delivery delivery) {
@@ -435,7 +471,8 @@ net::Task<> Session::send(Delivery delivery) {
   if (sent) co_return;
   // Never a clean short end: the client must be able to tell that the body is not whole.
   deps_.metrics.aborted.add();
-  deps_.log.debug("answer aborted", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))}, {"reason", sent.error().message}});
+  deps_.log.debug("answer aborted", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
+                                     {"reason", sent.error().message}});
   client_.stream().close(true);
   open_ = false;
   answered_ = false;
@@ -453,10 +490,12 @@ net::Task<> Session::refuse(int status, std::string text, std::string cache_stat
 net::Task<> Session::answer_upstream_failure(const Error& error) {
   if (!client_.body_done()) open_ = false;
   deps_.metrics.error.add();
-  deps_.log.warning("upstream failed", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))}, {"reason", error.message}});
+  deps_.log.warning("upstream failed", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
+                                        {"reason", error.message}});
   const bool timed_out = error.message.find("timed out") != std::string::npos;
   Delivery delivery;
-  delivery.head = own_answer(timed_out ? 504 : 502, error.message, request_.method != "HEAD", options("fwd=uri-miss; detail=upstream-failed"));
+  delivery.head = own_answer(timed_out ? 504 : 502, error.message, request_.method != "HEAD",
+                             options("fwd=uri-miss; detail=upstream-failed"));
   co_await send(std::move(delivery));
 }
 
@@ -504,7 +543,8 @@ RequestMetrics::RequestMetrics(obs::Metrics& metrics)
       pass(requests(metrics, "pass")),
       refused(requests(metrics, "refused")),
       error(requests(metrics, "error")),
-      aborted(metrics.counter("nezha_cache_aborted_answers_total", "Answers cut short by a reset, because the client left or the source failed")),
+      aborted(metrics.counter("nezha_cache_aborted_answers_total",
+                              "Answers cut short by a reset, because the client left or the source failed")),
       sent_bytes(metrics.counter("nezha_cache_sent_bytes_total", "Bytes of answers taken by the kernel")),
       hit_bytes(metrics.counter("nezha_cache_hit_bytes_total", "Body bytes answered from the store")) {}
 

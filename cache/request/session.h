@@ -38,12 +38,12 @@ struct SessionDeps {
   FlightTable& flights;
   FillDeps fill;
   UpstreamPool& pool;
-  net::Gate& fills;        // fills outlive their sessions
+  net::Gate& fills;  // fills outlive their sessions
   const Clock& clock;
   obs::Log& log;
   RequestMetrics& metrics;
-  std::string loop_id;     // this instance's mark in CDN-Loop
-  const bool& draining;    // no further request on a connection
+  std::string loop_id;   // this instance's mark in CDN-Loop
+  const bool& draining;  // no further request on a connection
 };
 
 // Serves requests until either side closes. `idle` is set while the connection waits for a request, so that draining

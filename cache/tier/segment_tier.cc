@@ -76,7 +76,8 @@ class SegmentTier final : public Tier {
     std::lock_guard lock(mutex_);
     // Two segments are never promised: the open one and the one being reclaimed may be unusable.
     const uint64_t promised_max = (segments_max_ - 2) * segment_bytes_;
-    if (size_bytes > promised_max - reserved_bytes_) return fail(Remedy::kGiveUp, "the tier is too small for the fills under way");
+    if (size_bytes > promised_max - reserved_bytes_)
+      return fail(Remedy::kGiveUp, "the tier is too small for the fills under way");
     reserved_bytes_ += size_bytes;
     return std::unique_ptr<Reservation>(std::make_unique<Held>(*this, size_bytes));
   }
@@ -92,7 +93,8 @@ class SegmentTier final : public Tier {
         NEZHA_TRY(open_next(lock));
       }
       segment = open_;
-      place = {segment->number, segment->epoch, static_cast<uint32_t>(segment->used_bytes), static_cast<uint32_t>(bytes.size())};
+      place = {segment->number, segment->epoch, static_cast<uint32_t>(segment->used_bytes),
+               static_cast<uint32_t>(bytes.size())};
       segment->used_bytes += (bytes.size() + kAlignBytes - 1) / kAlignBytes * kAlignBytes;
       segment->owners.push_back(owner);
       ++segment->writers;
@@ -174,14 +176,18 @@ class SegmentTier final : public Tier {
     }
     auto segment = take_oldest(lock);
     if (!segment) return growth;
-    if (open_) free_.push_back(segment);  // another writer opened one while the lock was released
-    else open_ = segment;
+    if (open_)
+      free_.push_back(segment);  // another writer opened one while the lock was released
+    else
+      open_ = segment;
     return ok();
   }
 
   // Removes the oldest sealed segment nobody reads or writes from service, and tells the index.
   std::shared_ptr<Segment> take_oldest(std::unique_lock<std::mutex>& lock) {
-    const auto idle = [](const std::shared_ptr<Segment>& segment) { return segment.use_count() == 2 && segment->writers == 0; };
+    const auto idle = [](const std::shared_ptr<Segment>& segment) {
+      return segment.use_count() == 2 && segment->writers == 0;
+    };
     const auto found = std::find_if(sealed_.begin(), sealed_.end(), idle);
     if (found == sealed_.end()) return nullptr;
     std::shared_ptr<Segment> segment = std::move(*found);

@@ -72,7 +72,8 @@ void Connection::begin_body(const http::Framing& framing) {
   framing_ = framing;
   chunked_ = {};
   left_bytes_ = framing.length_bytes;
-  if (framing.kind == http::Framing::Kind::kChunked && buffer_.size() < limits::kRelayBytes) buffer_.resize(limits::kRelayBytes);
+  if (framing.kind == http::Framing::Kind::kChunked && buffer_.size() < limits::kRelayBytes)
+    buffer_.resize(limits::kRelayBytes);
   body_done_ = framing.kind == http::Framing::Kind::kNone ||
                (framing.kind == http::Framing::Kind::kLength && framing.length_bytes == 0);
 }
@@ -81,7 +82,8 @@ net::Task<Result<size_t>> Connection::read_body(std::span<char> into) {
   using Kind = http::Framing::Kind;
   if (body_done_) co_return size_t{0};
   if (framing_.kind == Kind::kChunked) co_return co_await read_chunked(into);
-  if (framing_.kind == Kind::kLength) into = into.first(static_cast<size_t>(std::min<uint64_t>(into.size(), left_bytes_)));
+  if (framing_.kind == Kind::kLength)
+    into = into.first(static_cast<size_t>(std::min<uint64_t>(into.size(), left_bytes_)));
   size_t got = 0;
   if (has_buffered()) {
     got = std::min(into.size(), end_ - begin_);

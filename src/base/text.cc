@@ -79,11 +79,19 @@ std::optional<int64_t> parse_duration_s(std::string_view text) {
   if (text.empty()) return std::nullopt;
   int64_t factor = 1;
   switch (text.back()) {
-    case 's': break;
-    case 'm': factor = 60; break;
-    case 'h': factor = 3600; break;
-    case 'd': factor = 86400; break;
-    default: factor = 0;
+    case 's':
+      break;
+    case 'm':
+      factor = 60;
+      break;
+    case 'h':
+      factor = 3600;
+      break;
+    case 'd':
+      factor = 86400;
+      break;
+    default:
+      factor = 0;
   }
   if (factor != 0) text.remove_suffix(1);
   const auto number = parse_decimal(text);

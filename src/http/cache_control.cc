@@ -24,24 +24,40 @@ void take(std::optional<Seconds>& into, std::string_view value) {
 
 void apply(CacheControl& out, std::string_view name, std::optional<std::string_view> value) {
   const auto is = [&](std::string_view wanted) { return iequals(name, wanted); };
-  if (is("no-store")) out.no_store = true;
-  else if (is("private")) out.is_private = true;
-  else if (is("public")) out.is_public = true;
-  else if (is("must-revalidate") || is("proxy-revalidate")) out.must_revalidate = true;
-  else if (is("must-understand")) out.must_understand = true;
-  else if (is("only-if-cached")) out.only_if_cached = true;
-  else if (is("immutable")) out.immutable = true;
-  else if (is("max-age")) take(out.max_age, value.value_or(""));
-  else if (is("s-maxage")) take(out.s_maxage, value.value_or(""));
-  else if (is("min-fresh")) take(out.min_fresh, value.value_or(""));
-  else if (is("stale-while-revalidate")) take(out.stale_while_revalidate, value.value_or(""));
-  else if (is("stale-if-error")) take(out.stale_if_error, value.value_or(""));
+  if (is("no-store"))
+    out.no_store = true;
+  else if (is("private"))
+    out.is_private = true;
+  else if (is("public"))
+    out.is_public = true;
+  else if (is("must-revalidate") || is("proxy-revalidate"))
+    out.must_revalidate = true;
+  else if (is("must-understand"))
+    out.must_understand = true;
+  else if (is("only-if-cached"))
+    out.only_if_cached = true;
+  else if (is("immutable"))
+    out.immutable = true;
+  else if (is("max-age"))
+    take(out.max_age, value.value_or(""));
+  else if (is("s-maxage"))
+    take(out.s_maxage, value.value_or(""));
+  else if (is("min-fresh"))
+    take(out.min_fresh, value.value_or(""));
+  else if (is("stale-while-revalidate"))
+    take(out.stale_while_revalidate, value.value_or(""));
+  else if (is("stale-if-error"))
+    take(out.stale_if_error, value.value_or(""));
   else if (is("max-stale")) {
-    if (value) take(out.max_stale, *value);
-    else out.max_stale_any = true;
+    if (value)
+      take(out.max_stale, *value);
+    else
+      out.max_stale_any = true;
   } else if (is("no-cache")) {
-    if (!value || unquoted(*value).empty()) out.no_cache = true;
-    else for (const auto field : list_members(unquoted(*value))) out.no_cache_fields.emplace_back(field);
+    if (!value || unquoted(*value).empty())
+      out.no_cache = true;
+    else
+      for (const auto field : list_members(unquoted(*value))) out.no_cache_fields.emplace_back(field);
   }
 }
 
@@ -59,7 +75,8 @@ Seconds age_value(const Fields& response) {
 }  // namespace
 
 std::optional<Seconds> parse_delta_seconds(std::string_view text) {
-  if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
+  if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
   const auto number = parse_decimal(text);
   if (!number || *number > static_cast<uint64_t>(kDeltaMax.count())) return kDeltaMax;
   return Seconds(static_cast<int64_t>(*number));
@@ -69,13 +86,16 @@ CacheControl parse_cache_control(const Fields& fields) {
   CacheControl out;
   for (const auto member : list_members(fields, "Cache-Control")) {
     const size_t equals = member.find('=');
-    if (equals == std::string_view::npos) apply(out, member, std::nullopt);
-    else apply(out, member.substr(0, equals), member.substr(equals + 1));
+    if (equals == std::string_view::npos)
+      apply(out, member, std::nullopt);
+    else
+      apply(out, member.substr(0, equals), member.substr(equals + 1));
   }
   return out;
 }
 
-Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time, WallTime response_time) {
+Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time,
+                     WallTime response_time) {
   Lifetime out;
   const auto date_text = response.find("Date");
   const auto date = date_text ? parse_date(*date_text, response_time) : std::nullopt;
@@ -89,7 +109,8 @@ Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTi
     out.explicit_ = true;
   } else if (response.has("Expires")) {
     out.explicit_ = true;  // an invalid date, or several, is in the past (RFC 9111 §5.3)
-    const auto expires = response.count("Expires") == 1 ? parse_date(*response.find("Expires"), response_time) : std::nullopt;
+    const auto expires =
+        response.count("Expires") == 1 ? parse_date(*response.find("Expires"), response_time) : std::nullopt;
     if (expires) out.fresh_for = std::max(Seconds{0}, seconds_between(*expires, base));
   } else if (const auto modified_text = response.find("Last-Modified")) {
     const auto modified = parse_date(*modified_text, response_time);

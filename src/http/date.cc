@@ -48,7 +48,8 @@ std::optional<WallTime> assemble(const Parts& parts) {
 
 // "06 Nov 1994 08:49:37 GMT" behind "Sun, ".
 std::optional<WallTime> parse_imf(std::string_view rest) {
-  if (rest.size() != 24 || rest.substr(20) != " GMT" || rest[2] != ' ' || rest[6] != ' ' || rest[11] != ' ') return std::nullopt;
+  if (rest.size() != 24 || rest.substr(20) != " GMT" || rest[2] != ' ' || rest[6] != ' ' || rest[11] != ' ')
+    return std::nullopt;
   const auto day = number(rest.substr(0, 2), 2);
   const int month = index_of(kMonths, rest.substr(3, 3));
   const auto year = number(rest.substr(7, 4), 4);
@@ -58,7 +59,8 @@ std::optional<WallTime> parse_imf(std::string_view rest) {
 
 // "06-Nov-94 08:49:37 GMT" behind "Sunday, ".
 std::optional<WallTime> parse_rfc850(std::string_view rest, WallTime now) {
-  if (rest.size() != 22 || rest.substr(18) != " GMT" || rest[2] != '-' || rest[6] != '-' || rest[9] != ' ') return std::nullopt;
+  if (rest.size() != 22 || rest.substr(18) != " GMT" || rest[2] != '-' || rest[6] != '-' || rest[9] != ' ')
+    return std::nullopt;
   const auto day = number(rest.substr(0, 2), 2);
   const int month = index_of(kMonths, rest.substr(3, 3));
   const auto year = number(rest.substr(7, 2), 2);
@@ -99,9 +101,10 @@ std::string format_date(WallTime time) {
   std::tm parts{};
   gmtime_r(&seconds, &parts);
   char buffer[40];
-  std::snprintf(buffer, sizeof buffer, "%s, %02d %s %04d %02d:%02d:%02d GMT", kDays[static_cast<size_t>(parts.tm_wday)].data(),
-                parts.tm_mday, kMonths[static_cast<size_t>(parts.tm_mon)].data(), parts.tm_year + 1900, parts.tm_hour,
-                parts.tm_min, parts.tm_sec);
+  std::snprintf(buffer, sizeof buffer, "%s, %02d %s %04d %02d:%02d:%02d GMT",
+                kDays[static_cast<size_t>(parts.tm_wday)].data(), parts.tm_mday,
+                kMonths[static_cast<size_t>(parts.tm_mon)].data(), parts.tm_year + 1900, parts.tm_hour, parts.tm_min,
+                parts.tm_sec);
   return buffer;
 }
 

@@ -10,8 +10,8 @@ void Fields::clear() {
 }
 
 void Fields::add(std::string_view name, std::string_view value) {
-  entries_.push_back({static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(name.size()),
-                      static_cast<uint32_t>(value.size())});
+  entries_.push_back(
+      {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(name.size()), static_cast<uint32_t>(value.size())});
   text_.append(name);
   text_.append(value);
 }

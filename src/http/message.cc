@@ -34,8 +34,9 @@ std::string serialise(const ResponseHead& head) {
 }
 
 void remove_hop_by_hop(Fields& fields) {
-  static constexpr std::array kAlways = {"Connection", "Keep-Alive",          "Proxy-Connection",   "TE",
-                                         "Upgrade",    "Proxy-Authorization", "Proxy-Authenticate", "Transfer-Encoding"};
+  static constexpr std::array kAlways = {
+      "Connection", "Keep-Alive",          "Proxy-Connection",   "TE",
+      "Upgrade",    "Proxy-Authorization", "Proxy-Authenticate", "Transfer-Encoding"};
   // Copied first: the views die with the first removal. Fields a message cannot do without are not ours to drop.
   std::vector<std::string> named;
   for (const auto member : list_members(fields, "Connection")) {
@@ -49,26 +50,46 @@ void remove_hop_by_hop(Fields& fields) {
 
 std::string_view reason_of(int status) {
   switch (status) {
-    case 100: return "Continue";
-    case 200: return "OK";
-    case 206: return "Partial Content";
-    case 304: return "Not Modified";
-    case 400: return "Bad Request";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 412: return "Precondition Failed";
-    case 413: return "Content Too Large";
-    case 416: return "Range Not Satisfiable";
-    case 417: return "Expectation Failed";
-    case 421: return "Misdirected Request";
-    case 431: return "Request Header Fields Too Large";
-    case 501: return "Not Implemented";
-    case 502: return "Bad Gateway";
-    case 503: return "Service Unavailable";
-    case 504: return "Gateway Timeout";
-    case 505: return "HTTP Version Not Supported";
-    case 508: return "Loop Detected";
-    default: return "Status";
+    case 100:
+      return "Continue";
+    case 200:
+      return "OK";
+    case 206:
+      return "Partial Content";
+    case 304:
+      return "Not Modified";
+    case 400:
+      return "Bad Request";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 412:
+      return "Precondition Failed";
+    case 413:
+      return "Content Too Large";
+    case 416:
+      return "Range Not Satisfiable";
+    case 417:
+      return "Expectation Failed";
+    case 421:
+      return "Misdirected Request";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    case 508:
+      return "Loop Detected";
+    default:
+      return "Status";
   }
 }
 

@@ -101,8 +101,10 @@ FramingFields framing_fields(const Fields& fields, int minor_version) {
     // "5, 5" and repeated equal lines are the only lists allowed (RFC 9112 §6.3 item 5); an empty list is not.
     for (const auto member : split(value, ',')) {
       const auto length = parse_decimal(trim(member));
-      if (!length || (out.length_bytes && *out.length_bytes != *length)) bad_length = true;
-      else out.length_bytes = length;
+      if (!length || (out.length_bytes && *out.length_bytes != *length))
+        bad_length = true;
+      else
+        out.length_bytes = length;
     }
   });
   if (bad_length) return reject(400, "an invalid Content-Length");
@@ -133,8 +135,10 @@ HeadStep finish_request(RequestHead& head, size_t consumed_bytes) {
   if (hosts > 1 || (hosts == 0 && head.minor_version >= 1)) return bad(400, "not exactly one Host field");
   head.keep_alive = keep_alive_of(head.fields, head.minor_version);
   head.framing = {};
-  if (framing.chunked) head.framing.kind = Framing::Kind::kChunked;
-  else if (framing.length_bytes) head.framing = {Framing::Kind::kLength, *framing.length_bytes};
+  if (framing.chunked)
+    head.framing.kind = Framing::Kind::kChunked;
+  else if (framing.length_bytes)
+    head.framing = {Framing::Kind::kLength, *framing.length_bytes};
   HeadStep step;
   step.kind = HeadStep::Kind::kDone;
   step.consumed_bytes = consumed_bytes;
@@ -149,9 +153,12 @@ HeadStep finish_response(ResponseHead& head, bool to_head, size_t consumed_bytes
   head.framing = {};
   const bool bodyless = to_head || head.status < 200 || head.status == 204 || head.status == 304;
   if (!bodyless) {
-    if (framing.chunked) head.framing.kind = Framing::Kind::kChunked;
-    else if (framing.length_bytes) head.framing = {Framing::Kind::kLength, *framing.length_bytes};
-    else head.framing.kind = Framing::Kind::kUntilClose;
+    if (framing.chunked)
+      head.framing.kind = Framing::Kind::kChunked;
+    else if (framing.length_bytes)
+      head.framing = {Framing::Kind::kLength, *framing.length_bytes};
+    else
+      head.framing.kind = Framing::Kind::kUntilClose;
   }
   if (head.framing.kind == Framing::Kind::kUntilClose) head.keep_alive = false;
   HeadStep step;
@@ -202,7 +209,8 @@ HeadStep run(std::string_view bytes, Head& into) {
   }
   // Errors that belong to the body (e.g. its limits) come after the head and are not ours.
   if (ec && !collector.is_header_done()) {
-    if (ec == beast::error::header_limit || collector.too_many_fields) return bad(431, "the head is larger than the limit");
+    if (ec == beast::error::header_limit || collector.too_many_fields)
+      return bad(431, "the head is larger than the limit");
     if (ec == beast::error::bad_version && names_another_version(bytes)) {
       return bad(505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     }
@@ -258,7 +266,8 @@ HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead&
 ChunkedDecoder::Step ChunkedDecoder::decode(std::string_view bytes, size_t data_bytes_max) {
   using Kind = Step::Kind;
   switch (state_) {
-    case State::kSize: return decode_size(bytes);
+    case State::kSize:
+      return decode_size(bytes);
     case State::kData: {
       if (bytes.empty()) return step_of(Kind::kNeedMore);
       const size_t take = static_cast<size_t>(std::min<uint64_t>(left_bytes_, std::min(bytes.size(), data_bytes_max)));
@@ -273,8 +282,10 @@ ChunkedDecoder::Step ChunkedDecoder::decode(std::string_view bytes, size_t data_
       if (bytes.substr(0, 2) != "\r\n") return step_of(Kind::kBad);
       state_ = State::kSize;
       return step_of(Kind::kNeedMore, 2);
-    case State::kTrailer: return decode_trailer(bytes);
-    case State::kEnd: return step_of(Kind::kEnd);
+    case State::kTrailer:
+      return decode_trailer(bytes);
+    case State::kEnd:
+      return step_of(Kind::kEnd);
   }
   return step_of(Kind::kBad);
 }
@@ -303,7 +314,8 @@ ChunkedDecoder::Step ChunkedDecoder::decode_size(std::string_view bytes) {
 ChunkedDecoder::Step ChunkedDecoder::decode_trailer(std::string_view bytes) {
   using Kind = Step::Kind;
   const size_t size = line_size(bytes);
-  if (size == std::string_view::npos || trailer_bytes_ + bytes.size() > 2 * limits::kHeadBytesMax) return step_of(Kind::kBad);
+  if (size == std::string_view::npos || trailer_bytes_ + bytes.size() > 2 * limits::kHeadBytesMax)
+    return step_of(Kind::kBad);
   if (size == 0) return step_of(bytes.size() >= limits::kHeadBytesMax ? Kind::kBad : Kind::kNeedMore);
   trailer_bytes_ += size;
   if (trailer_bytes_ > limits::kHeadBytesMax) return step_of(Kind::kBad);

@@ -55,9 +55,7 @@ Task<> Notification::wait(uint64_t seen) {
   auto initiation = [state, seen, executor](auto handler) {
     // std::function must be copyable; the handler is move-only.
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    auto resume = [shared, executor] {
-      asio::post(executor, [shared] { std::move (*shared)(); });
-    };
+    auto resume = [shared, executor] { asio::post(executor, [shared] { std::move (*shared)(); }); };
     {
       std::lock_guard lock(state->mutex);
       if (state->version == seen) {

@@ -23,7 +23,8 @@ namespace {
 
 using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
 using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
-using Timer = asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using Timer =
+    asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kSweepEvery{250};
@@ -68,8 +69,8 @@ class TcpStream final : public Stream {
 
   Task<Result<size_t>> read_some(std::span<char> into) override {
     error_code ec;
-    const size_t size = co_await socket_.async_read_some(asio::buffer(into.data(), into.size()),
-                                                         asio::redirect_error(use_task, ec));
+    const size_t size =
+        co_await socket_.async_read_some(asio::buffer(into.data(), into.size()), asio::redirect_error(use_task, ec));
     if (entry_->expired) co_return fail(Remedy::kRetryLater, "timed out");
     if (ec == asio::error::eof) co_return size_t{0};
     if (ec) co_return io_failure(ec);
@@ -166,7 +167,8 @@ class TcpListener final : public Listener {
       error_code ec;
       Socket socket = co_await acceptor_.async_accept(asio::redirect_error(use_task, ec));
       if (!ec) co_return std::make_unique<TcpStream>(std::move(socket), deadlines_);
-      if (closed_ || ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor) co_return io_failure(ec);
+      if (closed_ || ec == asio::error::operation_aborted || ec == asio::error::bad_descriptor)
+        co_return io_failure(ec);
       // Out of descriptors or memory, or a peer that left already: wait a little and go on.
       retry_.expires_after(std::chrono::milliseconds(50));
       co_await retry_.async_wait(asio::redirect_error(use_task, ec));

@@ -10,8 +10,8 @@ namespace nezha {
 
 }  // namespace nezha
 
-#define NEZHA_CHECK(condition, detail)                                       \
-  do {                                                                       \
-    if (!(condition)) [[unlikely]]                                           \
-      ::nezha::check_failed(__FILE__, __LINE__, #condition, detail);         \
+#define NEZHA_CHECK(condition, detail)                               \
+  do {                                                               \
+    if (!(condition)) [[unlikely]]                                   \
+      ::nezha::check_failed(__FILE__, __LINE__, #condition, detail); \
   } while (false)

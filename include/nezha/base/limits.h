@@ -9,23 +9,23 @@
 namespace nezha::limits {
 
 // Configuration.
-inline constexpr size_t kConfigBytesMax = 1024 * 1024;        // a ConfigMap cannot be larger (etcd's limit)
+inline constexpr size_t kConfigBytesMax = 1024 * 1024;  // a ConfigMap cannot be larger (etcd's limit)
 inline constexpr size_t kConfigNestingMax = 32;
 inline constexpr size_t kUpstreamsMax = 1000;
 inline constexpr size_t kHostsPerUpstreamMax = 1000;
 
 // Admission.
-inline constexpr size_t kReviewBytesMax = 8 * 1024 * 1024;    // the API server sends at most 3 MiB of object, twice
+inline constexpr size_t kReviewBytesMax = 8 * 1024 * 1024;  // the API server sends at most 3 MiB of object, twice
 inline constexpr size_t kReviewNestingMax = 200;
-inline constexpr size_t kAnnotationsBytesMax = 256 * 1024;    // the API server refuses a pod with more, keys and values
-inline constexpr size_t kStatusHostsMax = 100;                // listed in nezha.io/status; the rest is counted
+inline constexpr size_t kAnnotationsBytesMax = 256 * 1024;  // the API server refuses a pod with more, keys and values
+inline constexpr size_t kStatusHostsMax = 100;              // listed in nezha.io/status; the rest is counted
 inline constexpr size_t kStatusReasonsMax = 20;
-inline constexpr size_t kHostsLineBytesMusl = 511;            // musl reads /etc/hosts in lines of this length
+inline constexpr size_t kHostsLineBytesMusl = 511;  // musl reads /etc/hosts in lines of this length
 
 // HTTP, both directions.
-inline constexpr size_t kHeadBytesMax = 64 * 1024;            // request or response line plus all fields
+inline constexpr size_t kHeadBytesMax = 64 * 1024;  // request or response line plus all fields
 inline constexpr size_t kHeadFieldsMax = 256;
-inline constexpr size_t kChunkLineBytesMax = 4 * 1024;        // chunk size, extensions
+inline constexpr size_t kChunkLineBytesMax = 4 * 1024;  // chunk size, extensions
 inline constexpr size_t kConnectionsMax = 20'000;
 
 // Time.
@@ -34,13 +34,13 @@ inline constexpr std::chrono::seconds kHeadTimeout{30};       // from the first 
 inline constexpr std::chrono::seconds kBodyStallTimeout{60};  // no byte in either direction
 inline constexpr std::chrono::seconds kConnectTimeout{10};
 inline constexpr std::chrono::seconds kUpstreamIdleTimeout{30};
-inline constexpr std::chrono::seconds kDrainTimeout{20};      // after SIGTERM
+inline constexpr std::chrono::seconds kDrainTimeout{20};  // after SIGTERM
 
 // Cache.
-inline constexpr size_t kPieceBytes = 1024 * 1024;            // a body travels and is stored in pieces of this size
-inline constexpr size_t kRelayBytes = 64 * 1024;              // buffer of a body that is only relayed
+inline constexpr size_t kPieceBytes = 1024 * 1024;  // a body travels and is stored in pieces of this size
+inline constexpr size_t kRelayBytes = 64 * 1024;    // buffer of a body that is only relayed
 inline constexpr size_t kSegmentBytesMax = 64 * 1024 * 1024;
-inline constexpr size_t kFillWindowPieces = 8;                // pieces in memory per fill before the upstream waits
+inline constexpr size_t kFillWindowPieces = 8;  // pieces in memory per fill before the upstream waits
 
 static_assert(kHeadBytesMax <= kPieceBytes);
 static_assert(kPieceBytes <= kSegmentBytesMax);

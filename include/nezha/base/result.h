@@ -18,11 +18,11 @@ namespace nezha {
 
 // What the caller may do about a failure.
 enum class Remedy {
-  kFixInput,     // the input is wrong and will stay wrong: tell whoever wrote it
-  kAbsent,       // the thing does not exist: a normal answer, not a fault
-  kRetryHere,    // transient, the same call may be repeated at once (e.g. a pooled connection that was closed)
-  kRetryLater,   // transient, give up this attempt; a later one may succeed (e.g. an upstream that is down)
-  kGiveUp,       // permanent for this object or process (e.g. no space, corrupt data)
+  kFixInput,    // the input is wrong and will stay wrong: tell whoever wrote it
+  kAbsent,      // the thing does not exist: a normal answer, not a fault
+  kRetryHere,   // transient, the same call may be repeated at once (e.g. a pooled connection that was closed)
+  kRetryLater,  // transient, give up this attempt; a later one may succeed (e.g. an upstream that is down)
+  kGiveUp,      // permanent for this object or process (e.g. no space, corrupt data)
 };
 
 struct Error {
@@ -40,13 +40,13 @@ inline auto ok() { return BOOST_OUTCOME_V2_NAMESPACE::success(); }
 
 }  // namespace nezha
 
-// NEZHA_TRY(auto name, call()) returns the failure of call() to the caller, or names its value; NEZHA_TRY(call()) is for
-// a call without a value. NEZHA_CO_TRY(auto name, …) and NEZHA_CO_DO(…) are the same inside a coroutine
-// (Outcome's own one-argument form does not compile there in Boost 1.81).
+// NEZHA_TRY(auto name, call()) returns the failure of call() to the caller, or names its value; NEZHA_TRY(call()) is
+// for a call without a value. NEZHA_CO_TRY(auto name, …) and NEZHA_CO_DO(…) are the same inside a coroutine (Outcome's
+// own one-argument form does not compile there in Boost 1.81).
 #define NEZHA_TRY(...) BOOST_OUTCOME_TRY(__VA_ARGS__)
 #define NEZHA_CO_TRY(...) BOOST_OUTCOME_CO_TRY(__VA_ARGS__)
-#define NEZHA_CO_DO(...)                                                          \
-  do {                                                                            \
-    auto nezha_result = (__VA_ARGS__);                                            \
-    if (!nezha_result) co_return std::move(nezha_result).as_failure();            \
+#define NEZHA_CO_DO(...)                                               \
+  do {                                                                 \
+    auto nezha_result = (__VA_ARGS__);                                 \
+    if (!nezha_result) co_return std::move(nezha_result).as_failure(); \
   } while (false)

@@ -12,8 +12,8 @@
 namespace nezha {
 
 std::string to_lower(std::string_view text);
-bool iequals(std::string_view a, std::string_view b);  // case-insensitive, ASCII
-std::string_view trim(std::string_view text);          // spaces and tabs at both ends
+bool iequals(std::string_view a, std::string_view b);                        // case-insensitive, ASCII
+std::string_view trim(std::string_view text);                                // spaces and tabs at both ends
 std::vector<std::string_view> split(std::string_view text, char separator);  // pieces borrow from text; empty ones kept
 
 // The whole text as a decimal number; nothing for an empty text, a sign, other characters or an overflow.

@@ -16,14 +16,14 @@ using Seconds = std::chrono::seconds;
 
 struct CacheControl {
   bool no_store = false;
-  bool no_cache = false;               // without field names
-  bool is_private = false;             // with or without field names: never shared
+  bool no_cache = false;    // without field names
+  bool is_private = false;  // with or without field names: never shared
   bool is_public = false;
-  bool must_revalidate = false;        // or proxy-revalidate
+  bool must_revalidate = false;  // or proxy-revalidate
   bool must_understand = false;
   bool only_if_cached = false;
   bool immutable = false;
-  bool max_stale_any = false;          // max-stale without a value
+  bool max_stale_any = false;  // max-stale without a value
   std::vector<std::string> no_cache_fields;
   std::optional<Seconds> max_age;
   std::optional<Seconds> s_maxage;
@@ -41,11 +41,12 @@ std::optional<Seconds> parse_delta_seconds(std::string_view text);
 
 // What a response says about its own lifetime, as a shared cache reads it.
 struct Lifetime {
-  Seconds fresh_for{0};     // from the response's own date
-  bool explicit_ = false;   // s-maxage, max-age or Expires; otherwise heuristic or none
-  bool heuristic = false;   // a tenth of the time since Last-Modified, at most a day
-  Seconds initial_age{0};   // corrected_initial_age of RFC 9111 §4.2.3
+  Seconds fresh_for{0};    // from the response's own date
+  bool explicit_ = false;  // s-maxage, max-age or Expires; otherwise heuristic or none
+  bool heuristic = false;  // a tenth of the time since Last-Modified, at most a day
+  Seconds initial_age{0};  // corrected_initial_age of RFC 9111 §4.2.3
 };
-Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time, WallTime response_time);
+Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time,
+                     WallTime response_time);
 
 }  // namespace nezha::http

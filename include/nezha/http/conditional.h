@@ -26,9 +26,9 @@ bool weak_match(const EntityTag& a, const EntityTag& b);
 
 // What a cache does with a GET or HEAD for which it holds a 200 with these fields (RFC 9110 §13.2.2).
 enum class Precondition {
-  kProceed,        // send the representation
-  kNotModified,    // 304
-  kFailed,         // 412
+  kProceed,      // send the representation
+  kNotModified,  // 304
+  kFailed,       // 412
 };
 Precondition evaluate_preconditions(const Fields& request, const Fields& stored, WallTime now);
 

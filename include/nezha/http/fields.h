@@ -21,7 +21,7 @@ class Fields {
 
   void clear();
   void add(std::string_view name, std::string_view value);
-  void remove(std::string_view name);                          // every line of that name
+  void remove(std::string_view name);  // every line of that name
   void set(std::string_view name, std::string_view value) { remove(name), add(name, value); }
 
   size_t size() const { return entries_.size(); }

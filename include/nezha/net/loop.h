@@ -33,7 +33,7 @@ class Loop {
  public:
   virtual ~Loop() = default;
   virtual Executor executor() = 0;
-  virtual void run() = 0;   // returns after stop()
+  virtual void run() = 0;  // returns after stop()
   virtual void stop() = 0;
   // Runs on the calling thread until done() holds or the deadline passes, also after stop(). For tearing down.
   virtual void run_until(const std::function<bool()>& done, SteadyTime deadline) = 0;

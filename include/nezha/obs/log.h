@@ -23,10 +23,18 @@ class Log {
   // Lines below the configured level are dropped.
   virtual void write(Level level, std::string_view message, std::initializer_list<Field> fields = {}) = 0;
 
-  void debug(std::string_view message, std::initializer_list<Field> fields = {}) { write(Level::kDebug, message, fields); }
-  void info(std::string_view message, std::initializer_list<Field> fields = {}) { write(Level::kInfo, message, fields); }
-  void warning(std::string_view message, std::initializer_list<Field> fields = {}) { write(Level::kWarning, message, fields); }
-  void error(std::string_view message, std::initializer_list<Field> fields = {}) { write(Level::kError, message, fields); }
+  void debug(std::string_view message, std::initializer_list<Field> fields = {}) {
+    write(Level::kDebug, message, fields);
+  }
+  void info(std::string_view message, std::initializer_list<Field> fields = {}) {
+    write(Level::kInfo, message, fields);
+  }
+  void warning(std::string_view message, std::initializer_list<Field> fields = {}) {
+    write(Level::kWarning, message, fields);
+  }
+  void error(std::string_view message, std::initializer_list<Field> fields = {}) {
+    write(Level::kError, message, fields);
+  }
 };
 
 // Writes to standard error.
