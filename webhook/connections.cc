@@ -47,22 +47,24 @@ void OpenConnections::move(const SSL* connection, State from, State to) {
   found->second.idle_since = ++ticks_;
   if (to != State::kIdle || rooms_owed_ == 0) return;
   --rooms_owed_;
-  end(found->second, SHUT_RD);
+  end(found->second);
 }
 
 void OpenConnections::begin_request(const SSL* connection) { move(connection, State::kIdle, State::kBusy); }
 void OpenConnections::end_request(const SSL* connection) { move(connection, State::kBusy, State::kIdle); }
 
 // An ending connection counts as busy, so that it is not chosen again.
-void OpenConnections::end(Connection& connection, int how) {
+void OpenConnections::end(Connection& connection) {
   connection.state = State::kBusy;
-  ::shutdown(connection.descriptor, how);
+  ::shutdown(connection.descriptor, SHUT_RD);
 }
 
 void OpenConnections::close_after_this(const SSL* connection) {
+  // What the client has sent beyond the answered request is not read: to the TLS layer it has said goodbye.
+  SSL_set_shutdown(const_cast<SSL*>(connection), SSL_RECEIVED_SHUTDOWN);
   std::lock_guard lock(mutex_);
   const auto found = connections_.find(connection);
-  if (found != connections_.end()) end(found->second, SHUT_RDWR);
+  if (found != connections_.end()) end(found->second);
 }
 
 void OpenConnections::make_room() {
@@ -71,7 +73,7 @@ void OpenConnections::make_room() {
   for (auto& [connection, entry] : connections_)
     if (entry.state == State::kIdle && (!longest || entry.idle_since < longest->idle_since)) longest = &entry;
   if (longest)
-    end(*longest, SHUT_RD);
+    end(*longest);
   else
     ++rooms_owed_;
 }
@@ -79,7 +81,7 @@ void OpenConnections::make_room() {
 void OpenConnections::close_idle() {
   std::lock_guard lock(mutex_);
   for (auto& [connection, entry] : connections_)
-    if (entry.state == State::kIdle) end(entry, SHUT_RD);
+    if (entry.state == State::kIdle) end(entry);
 }
 
 }  // namespace nezha::webhook

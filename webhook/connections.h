@@ -26,6 +26,7 @@ class OpenConnections {
   void end_request(const SSL* connection);
 
   // Ends the connection behind the answer that was written last, also while the client is still sending.
+  // REQUIRES: called by the thread that serves the connection.
   void close_after_this(const SSL* connection);
   // Ends the connection that has waited longest for a request, or else the next one that begins to wait. A request
   // that is on its way at that moment is still answered.
@@ -47,7 +48,7 @@ class OpenConnections {
 
   void opened(SSL* connection);
   void move(const SSL* connection, State from, State to);
-  static void end(Connection& connection, int how);
+  static void end(Connection& connection);
 
   std::mutex mutex_;
   uint64_t ticks_ = 0;
