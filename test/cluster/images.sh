@@ -7,11 +7,16 @@
 
 store() { buildah --root "$dir/storage" --runroot "$dir/storage.run" "$@"; }
 
-images() {
+images() { # one run at a time; what an interrupted one left is removed first, and no mount stays behind
   local name
   mkdir -p "$dir/images" "$dir/stamp"
+  exec 9> "$dir/images.lock"
+  flock 9
+  store rm --all > /dev/null
   [ $# -gt 0 ] || set -- pause base client operator webhook cache
   for name in "$@"; do "image_$name"; done
+  umount "$dir/storage/overlay" 2> /dev/null || true
+  exec 9>&-
 }
 
 fresh() { # NAME INPUTS: whether images/NAME.tar was made from the same inputs; a changed stamp is written by made()

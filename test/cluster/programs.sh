@@ -9,12 +9,15 @@ components=(etcd kube-apiserver kube-controller-manager kube-scheduler kubelet k
 
 build() {
   mkdir -p "$dir/bin" "$dir/stamp"
+  exec 8> "$dir/programs.lock" # one run at a time
+  flock 8
   export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false
   program kube "the Kubernetes components (about 8 minutes the first time)" \
     "$(cat "$here"/kube/go.mod "$here"/kube/main.go)" build_kube
   program coredns "CoreDNS" "$(cat "$here"/coredns/go.mod "$here"/coredns/main.go)" build_coredns
   program helm "Helm" "$helm $kube_version" build_helm
   program training-operator "the training-operator" "$training_operator" build_training_operator
+  exec 8>&-
 }
 
 program() { # NAME WORDS INPUTS COMMAND...: runs COMMAND unless bin/NAME was built from the same INPUTS
