@@ -43,7 +43,8 @@ class PolicyStore {
 // carries the pod's labels but not its namespace's.
 enum class Entry {
   kPod,        // /mutate            objectSelector nezha.io/inject=true on the pod
-  kNamespace,  // /mutate/namespace  namespaceSelector nezha.io/inject=true; pods with nezha.io/inject=false are not sent
+  kNamespace,  // /mutate/namespace  namespaceSelector nezha.io/inject=true; pods with nezha.io/inject=false are not
+               // sent
   kSelector,   // /mutate/selector   a rule's own selector, added by the controller
   kAncestor,   // /mutate/ancestor   namespaceSelector hostaliases-injector=enabled, objectSelector on label `app`
 };
