@@ -144,18 +144,17 @@ TEST(OverLongBodies, AShortChunkedRangeIsNoRange) {
 }
 
 TEST(NotHttp, IsABadGateway) {
-  std::string answer;
-  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
-    connection.send(answer);
-    connection.close();
-  });
+  ScriptedOrigin origin([](OriginConnection& connection, const RecordedRequest&) { connection.close(); });
   CacheUnderTest cache(origin.port());
   for (const std::string bytes :
        {"SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 1\n\nx",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx", "HTTP/1.1 101 Switching\r\n\r\n"}) {
-    answer = bytes;
+    origin.set_handler([bytes](OriginConnection& connection, const RecordedRequest&) {
+      connection.send(bytes);
+      connection.close();
+    });
     const ClientAnswer got = cache.ask(get("/x"));
     EXPECT_EQ(got.status, 502) << bytes;
     EXPECT_TRUE(got.complete());
