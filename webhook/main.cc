@@ -2,7 +2,9 @@
 // Exit status: 0 after SIGTERM, SIGINT, --help, --check of a good file; 2 for a bad command line, configuration or
 // environment, with one line on standard error.
 #include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -64,13 +66,19 @@ Result<> serve(const Options& options, Base& base, const CertificateSource& cert
   AdmissionServer server(settings, base.policies, certificates, base.clock, *base.metrics, *base.log);
   NEZHA_TRY(server.bind());
   NEZHA_TRY(const uint16_t admin_port, admin.start(options.admin.host, options.admin.port));
-  std::thread serving([&server] { server.run(); });
+  std::atomic<bool> stopping{false};
+  std::thread serving([&server, &stopping] {
+    server.run();
+    // Ended by itself: a process that answers no review must not go on looking alive.
+    if (!stopping) ::kill(::getpid(), SIGTERM);
+  });
   base.readiness.set(kServingCondition, "");
   base.log->info("serving", {{"port", std::to_string(server.port())}, {"admin_port", std::to_string(admin_port)}});
   int signal = 0;
   sigwait(&signals, &signal);
   base.readiness.set(kServingCondition, "the process is shutting down");
   base.log->info("draining", {{"signal", std::to_string(signal)}, {"seconds", std::to_string(options.drain.count())}});
+  stopping = true;
   server.stop();
   serving.join();
   return ok();
