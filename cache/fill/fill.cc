@@ -67,11 +67,6 @@ Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, Stor
       end_(end),
       available_(begin) {}
 
-uint64_t Fill::available() const {
-  std::lock_guard lock(mutex_);
-  return available_;
-}
-
 std::unique_ptr<BodySource> Fill::reader(uint64_t position) {
   std::lock_guard lock(mutex_);
   if (!storing_ || failed_) return nullptr;

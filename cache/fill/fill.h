@@ -44,9 +44,6 @@ class Fill : public std::enable_shared_from_this<Fill> {
   // Its path was invalidated since the request was sent: it will not be published, and holds old bytes.
   bool superseded() const { return ticket_->doomed; }
   uint64_t begin() const { return begin_; }
-  std::optional<uint64_t> end() const { return end_; }
-  // How far the body has come; for deciding whether waiting for an offset is worth it.
-  uint64_t available() const;
 
  private:
   class Reader;

@@ -123,10 +123,4 @@ net::Task<Result<size_t>> Connection::read_chunked(std::span<char> into) {
   }
 }
 
-std::string Connection::take_buffered() {
-  std::string bytes(buffered());
-  begin_ = end_ = 0;
-  return bytes;
-}
-
 }  // namespace nezha::cache

@@ -32,12 +32,8 @@ class Connection {
   // ends the body. Fails with kRetryLater when the stream fails or ends early, with kFixInput for a broken chunk.
   net::Task<Result<size_t>> read_body(std::span<char> into);
   bool body_done() const { return body_done_; }
-  // Bytes that are left of a kLength body.
-  uint64_t body_left_bytes() const { return left_bytes_; }
   // Bytes already read from the stream and not consumed (e.g. a pipelined request).
   bool has_buffered() const { return begin_ != end_; }
-  // Takes the buffered bytes out: for relaying whatever comes.
-  std::string take_buffered();
 
   net::Stream& stream() { return *stream_; }
   uint64_t received_bytes() const { return received_bytes_; }
