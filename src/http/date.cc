@@ -22,6 +22,10 @@ int index_of(const std::array<std::string_view, N>& names, std::string_view text
   return -1;
 }
 
+// The clock counts nanoseconds in 64 bits, about 292 years either way: dates outside these years are read as their
+// ends, so that also the difference of any two can be taken. "Expires: Fri, 31 Dec 9999 …" is common.
+constexpr std::chrono::year kYearMin{1900}, kYearMax{2150};
+
 struct Parts {
   int year = 0, month = 0, day = 0;
   std::string_view time;
@@ -42,6 +46,8 @@ std::optional<WallTime> assemble(const Parts& parts) {
   const std::chrono::year_month_day date{std::chrono::year(parts.year), std::chrono::month(parts.month + 1u),
                                          std::chrono::day(static_cast<unsigned>(parts.day))};
   if (!date.ok()) return std::nullopt;
+  if (date.year() < kYearMin) return std::chrono::sys_days(kYearMin / 1 / 1);
+  if (date.year() > kYearMax) return std::chrono::sys_days(kYearMax / 1 / 1);
   return std::chrono::sys_days(date) + std::chrono::hours(*hour) + std::chrono::minutes(*minute) +
          std::chrono::seconds(*second);
 }

@@ -78,6 +78,16 @@ TEST(Date, AnythingElseIsNone) {
   }
 }
 
+TEST(Date, FarYearsAreFarAndDoNotOverflow) {
+  const WallTime now = *parse_date("Mon, 30 Nov 2026 00:00:00 GMT", WallTime{});
+  const auto never = parse_date("Fri, 31 Dec 9999 23:59:59 GMT", now),
+             ever = parse_date("Mon, 01 Jan 0001 00:00:00 GMT", now);
+  ASSERT_TRUE(never && ever);
+  EXPECT_GT(*never, now + std::chrono::hours(24 * 365 * 100));
+  EXPECT_LT(*ever, now - std::chrono::hours(24 * 365 * 100));
+  EXPECT_GT(*never - *ever, std::chrono::hours(24 * 365 * 200));
+}
+
 TEST(Date, RoundTripsForEveryDayOfFiftyYears) {
   for (int day = 0; day < 50 * 365; ++day) {
     const WallTime time = WallTime{} + std::chrono::hours(24 * day) + std::chrono::seconds(day % 86400);
