@@ -1,5 +1,8 @@
 #include "cache/accept/sni_relay.h"
 
+#include <xxhash.h>
+
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -13,7 +16,28 @@ namespace {
 constexpr std::chrono::minutes kQuietMax{15};  // a relayed connection with no byte either way
 constexpr std::chrono::seconds kQuietCheck{30};
 constexpr uint16_t kHttpsPort = 443;
+constexpr size_t kRandomEnd = 43;  // of a ClientHello in one record: behind it, the same hello may be cut differently
+constexpr size_t kSameHellosMax = 8;  // one is right; more is a connection that comes back to us
 constexpr char kUnrecognizedName[] = "\x15\x03\x01\x00\x02\x02\x70";
+
+// One ClientHello in the book of those being relayed.
+class HelloEntry {
+ public:
+  HelloEntry(std::unordered_map<uint64_t, size_t>& book, std::string_view hello)
+      : book_(book), hash_(XXH3_64bits(hello.data(), std::min(hello.size(), kRandomEnd))), count_(++book_[hash_]) {}
+  HelloEntry(const HelloEntry&) = delete;
+  HelloEntry& operator=(const HelloEntry&) = delete;
+  ~HelloEntry() {
+    const auto found = book_.find(hash_);
+    if (--found->second == 0) book_.erase(found);
+  }
+  bool loops() const { return count_ > kSameHellosMax; }
+
+ private:
+  std::unordered_map<uint64_t, size_t>& book_;
+  const uint64_t hash_;
+  const size_t count_;
+};
 
 // Both ends of one relayed connection and what the two directions share.
 struct Pair {
@@ -102,6 +126,13 @@ net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> clien
       hello.value().kind == ClientHello::Kind::kDone ? routes->find(hello.value().server_name) : nullptr;
   if (!upstream) {
     const std::string reason = "server name \"" + hello.value().server_name + "\" is no configured host";
+    co_await refuse(deps, *client, reason);
+    co_return;
+  }
+  const HelloEntry entry(deps.hellos, hello_bytes);
+  if (entry.loops()) {
+    deps.log.warning("TLS connection comes back through its own upstream", {{"host", hello.value().server_name}});
+    const std::string reason = "the upstream's name leads back to the cache";
     co_await refuse(deps, *client, reason);
     co_return;
   }

@@ -3,7 +3,9 @@
 // Threads: the loop's own.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <unordered_map>
 
 #include "cache/classify/routes.h"
 #include "nezha/net/loop.h"
@@ -22,9 +24,11 @@ struct SniRelayDeps {
   obs::Log& log;
   obs::Counter& relayed;
   obs::Counter& refused;
+  std::unordered_map<uint64_t, size_t> hellos{};  // being relayed by this loop, by hash
 };
 
 // Relays until both directions have ended. A name that is no configured host gets the TLS alert unrecognized_name.
+// So does a connection that comes back through its own upstream: the random bytes of its ClientHello give it away.
 net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client);
 
 }  // namespace nezha::cache

@@ -196,6 +196,27 @@ std::string read_to_end(Socket& socket) {
   return out;
 }
 
+TEST(SniRelay, AConnectionThatComesBackIsRefused) {
+  ListeningSocket listening = listen_loopback();
+  CacheUnderTest cache(listening.port, relay_options());
+  const std::string hello = raw_hello();
+  std::thread upstream([&] {  // leads back to the cache, as a wrong DNS entry would
+    std::vector<Socket> kept;
+    for (;;) {
+      kept.emplace_back(::accept4(listening.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!kept.back().open() || kept.size() > 1000) return;
+      kept.push_back(connect_loopback(cache.tls_port()));
+      kept.back().send(hello);
+    }
+  });
+  Socket client = connect_loopback(cache.tls_port());
+  client.send(hello);
+  EXPECT_TRUE(eventually([&] { return cache.metric("nezha_cache_tls_refused_total") >= 1; }));
+  EXPECT_LT(cache.connections(), 100u);
+  listening.socket.shut();
+  upstream.join();
+}
+
 TEST(SniRelay, HalfClosedByTheClient) {
   RelayedPair pair(1);
   pair.client.send("last words");
