@@ -57,10 +57,6 @@ void drop_unstored(http::Fields& fields) {
   for (const auto name : kNotStored) fields.remove(name);
 }
 
-bool may_share_authorised(const http::CacheControl& control) {
-  return control.is_public || control.s_maxage || control.must_revalidate;  // RFC 9111 §3.5
-}
-
 // A 206 must answer exactly the single range that was asked, and say so.
 const char* partial_refusal(const Classified& request, const http::ResponseHead& response) {
   if (!request.range) return "unasked-partial";
@@ -97,6 +93,8 @@ std::string store_refusal(const Classified& request, const http::ResponseHead& r
   if (response.status == 206) {
     if (const char* reason = partial_refusal(request, response); *reason) return reason;
   }
+  // A body that ends with the connection ends the same way when its sender dies: nothing proves it whole.
+  if (response.framing.kind == http::Framing::Kind::kUntilClose) return "unknown-end";
   // Every S3 object has an ETag; what has none is a listing or another answer about objects.
   if (request.upstream->protocol == config::Protocol::kS3 && !response.fields.has("ETag")) return "s3-no-etag";
   const bool validator = response.fields.has("ETag") || response.fields.has("Last-Modified");
@@ -128,16 +126,18 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   // Age belongs to the lifetime though it is not stored: computed from the response as it came.
   derive(*head, request_time, response_time);
   head->lifetime = http::lifetime_of(response.fields, head->control, request_time, response_time);
-  head->authorise_each = classified.credentials && !may_share_authorised(head->control);
+  head->credentials = classified.credentials;
   for (const auto name : http::list_members(response.fields, "Vary")) {
     head->selecting.emplace_back(to_lower(name), selecting_value(request.fields, name));
   }
   return head;
 }
 
-StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time,
-                        WallTime response_time) {
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, bool credentials,
+                        WallTime request_time, WallTime response_time, Seconds age_min) {
   auto head = std::make_shared<StoredHead>(stored);
+  // It may have become private since an anonymous reader fetched it; one who is served now proves that it is not.
+  head->credentials = credentials || (stored.credentials && !stored.strong());
   http::Fields update = not_modified;
   drop_unstored(update);
   update.for_each([&](std::string_view name, std::string_view) {
@@ -152,7 +152,20 @@ StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modifi
   if (const auto age = not_modified.find("Age")) with_age.add("Age", *age);
   if (!not_modified.has("Date")) with_age.set("Date", http::format_date(response_time));
   head->lifetime = http::lifetime_of(with_age, head->control, request_time, response_time);
+  head->lifetime.initial_age = std::max(head->lifetime.initial_age, age_min);
   return head;
+}
+
+bool may_stay(const StoredHead& stored, const StoredHead& refreshed) {
+  return !refreshed.control.no_store && !refreshed.control.is_private &&
+         stored.fields.joined("Vary") == refreshed.fields.joined("Vary");
+}
+
+// s-maxage and must-revalidate allow sharing for the lifetime they bound. Where the admin's policy takes the place of
+// that lifetime, only `public` does.
+bool authorise_each(const StoredHead& stored, const Freshness& freshness) {
+  if (!stored.credentials || stored.control.is_public) return false;
+  return freshness.mode != Freshness::Mode::kHttp || !(stored.control.s_maxage || stored.control.must_revalidate);
 }
 
 StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes) {
@@ -177,7 +190,7 @@ Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshn
     out.reason = reason;
     return out;
   };
-  if (stored.authorise_each) return revalidate("authorise");
+  if (authorise_each(stored, freshness)) return revalidate("authorise");
   if (request.control.no_cache) return revalidate("request");
   if (freshness.mode == Freshness::Mode::kRevalidate) return revalidate("policy");
   if (freshness.mode == Freshness::Mode::kImmutable) return {Reuse::Kind::kServe, "", Seconds{31536000}};
@@ -197,7 +210,7 @@ Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshn
     return out;
   }
   const bool stale_allowed =
-      !stored.control.must_revalidate && !stored.control.s_maxage &&
+      !stored.control.must_revalidate && !stored.control.proxy_revalidate && !stored.control.s_maxage &&
       (request.control.max_stale_any || (request.control.max_stale && -out.fresh_for <= *request.control.max_stale));
   if (!stale_allowed) return revalidate("stale");
   out.kind = Reuse::Kind::kServe;

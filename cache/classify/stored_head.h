@@ -28,9 +28,8 @@ struct StoredHead {
   http::CacheControl control;
   http::Lifetime lifetime;
   WallTime response_time{};
-  // The answer to a request with credentials, and nothing in it allows sharing (RFC 9111 §3.5): each further reader
-  // is authorised by the source first.
-  bool authorise_each = false;
+  // Fetched, or last confirmed, by a request with credentials: authorise_each() says what follows.
+  bool credentials = false;
   // Vary: field names (lower case) with the values of the request that this response answered.
   std::vector<std::pair<std::string, std::string>> selecting;
 
@@ -47,9 +46,17 @@ std::string store_refusal(const Classified& request, const http::ResponseHead& r
 StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified,
                                const http::ResponseHead& response, WallTime request_time, WallTime response_time);
 
-// The head after a 304 for it (RFC 9111 §4.3.4).
-StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, WallTime request_time,
-                        WallTime response_time);
+// The head after a 304 for it (RFC 9111 §4.3.4). `credentials`: whether the request that it answers carried any.
+// `age_min`: what the age is at least, where that is known better than by the fields.
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, bool credentials,
+                        WallTime request_time, WallTime response_time, http::Seconds age_min = http::Seconds{0});
+
+// Whether what a 304 made of a stored head may stay in the store: it may forbid that, or name other fields to vary by.
+bool may_stay(const StoredHead& stored, const StoredHead& refreshed);
+
+// Whether the source authorises each further reader first: credentials were used, and nothing in the answer allows
+// sharing (RFC 9111 §3.5).
+bool authorise_each(const StoredHead& stored, const config::Freshness& freshness);
 
 // A copy with the length that was learned at the end of the body.
 StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes);

@@ -9,7 +9,7 @@ namespace {
 
 bool same_generation(const StoredHead& a, const StoredHead& b) {
   return a.strong() && b.strong() && http::strong_match(*a.etag, *b.etag) && a.total_bytes == b.total_bytes &&
-         a.authorise_each == b.authorise_each;
+         a.credentials == b.credentials;
 }
 
 uint64_t head_cost(const StoredHead& head) {
@@ -144,7 +144,8 @@ bool Index::publish(const FillTicket& ticket, const CacheKey& key, const StoredH
     account(*it, -1);
     if (same) {
       // RFC 9111 §3.4: the newer answer's fields, without losing what only the whole answer carried.
-      next.head = refreshed(*it->head, head->fields, head->response_time, head->response_time);
+      next.head = refreshed(*it->head, head->fields, head->credentials, head->response_time, head->response_time,
+                            std::max(it->head->lifetime.initial_age, head->lifetime.initial_age));
       std::erase_if(it->extents, [&](const Extent& extent) { return !still_there(extent); });
       next.extents.insert(next.extents.end(), it->extents.begin(), it->extents.end());
     }

@@ -221,8 +221,9 @@ net::Task<Session::Step> Session::look_up() {
 }
 
 bool Session::needs_own_check(const StoredHead& head) const {
-  return classified_.credentials || head.authorise_each || classified_.control.no_cache ||
-         classified_.upstream->freshness.mode == config::Freshness::Mode::kRevalidate;
+  const config::Freshness& freshness = classified_.upstream->freshness;
+  return classified_.credentials || authorise_each(head, freshness) || classified_.control.no_cache ||
+         freshness.mode == config::Freshness::Mode::kRevalidate;
 }
 
 net::Task<Session::Step> Session::collapse() {
@@ -239,7 +240,9 @@ net::Task<Session::Step> Session::collapse() {
   if (!outcome.fill || !selects(*outcome.fill->head(), request_.fields)) co_return Step::kForward;
   // The object was written since that fill began: its bytes are for those who asked before.
   if (outcome.fill->superseded()) co_return Step::kForward;
-  if (!needs_own_check(*outcome.fill->head())) {
+  // No check of one's own: the answer under way may be reused as if it were stored (RFC 9111 §4).
+  const Reuse reuse = reuse_of(*outcome.fill->head(), classified_, classified_.upstream->freshness, deps_.clock.wall());
+  if (!needs_own_check(*outcome.fill->head()) && reuse.kind == Reuse::Kind::kServe) {
     const bool answered = co_await answer_from_fill(outcome.fill, "fwd=uri-miss; collapsed");
     if (answered) co_return Step::kDone;
   } else if (outcome.fill->head()->strong()) {
@@ -277,12 +280,21 @@ http::RequestHead Session::upstream_request(const Candidate* candidate) const {
 // exactly the bytes we hold: current S3 clients sign it into every part of a download. Others are the source's to
 // judge.
 bool Session::may_add_condition(const StoredHead& head) const {
+  // Answers made for two users may carry one date or weak tag: a 304 would not say whose bytes it means.
+  if (!head.strong() && authorise_each(head, classified_.upstream->freshness)) return false;
   if (!classified_.conditional) return true;
   for (const auto name : {"If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}) {
     if (request_.fields.has(name)) return false;
   }
   const auto outcome = http::evaluate_preconditions(request_.fields, head.fields, deps_.clock.wall());
   return head.strong() && outcome == http::Precondition::kProceed;
+}
+
+// A 304 that names another strong entity tag is not about the bytes we hold (RFC 9111 §4.3.4).
+bool confirms(const http::Fields& not_modified, const StoredHead& stored) {
+  const auto text = not_modified.find("ETag");
+  const auto etag = text ? http::parse_entity_tag(*text) : std::nullopt;
+  return !etag || etag->weak() || !stored.strong() || http::strong_match(*etag, *stored.etag);
 }
 
 net::Task<Session::Step> Session::forward() {
@@ -301,14 +313,22 @@ net::Task<Session::Step> Session::forward() {
   Exchange& got = done.value();
   if (got.head.status == 304 && revalidate) {
     if (got.head.keep_alive) deps_.pool.release(got.origin, std::move(got.connection));
+    if (!confirms(got.head.fields, *candidate_.head)) {
+      candidate_ = {};
+      co_return Step::kForward;
+    }
     std::string status = std::string("fwd=") + (candidate_.fill ? "uri-miss" : "stale") + "; fwd-status=304" +
                          (candidate_.fill ? "; collapsed" : "");
     if (candidate_.fill) {
       const bool answered = co_await answer_from_fill(candidate_.fill, std::move(status));
       if (answered) co_return Step::kDone;
     } else {
-      const auto head = refreshed(*candidate_.head, got.head.fields, got.request_time, got.response_time);
-      deps_.index.refresh(classified_.key, candidate_.head, head);
+      const auto head =
+          refreshed(*candidate_.head, got.head.fields, classified_.credentials, got.request_time, got.response_time);
+      if (may_stay(*candidate_.head, *head))
+        deps_.index.refresh(classified_.key, candidate_.head, head);
+      else
+        deps_.index.drop(classified_.key, candidate_.head);
       co_await answer_from_store(head, std::move(candidate_.pinned), std::move(status));
       co_return Step::kDone;
     }
@@ -320,6 +340,7 @@ net::Task<Session::Step> Session::forward() {
   const std::string refusal = store_refusal(classified_, got.head, classified_.upstream->freshness, got.response_time);
   if (!refusal.empty()) {
     if (lead_) lead_->land();
+    deps_.metrics.pass.add();
     std::string status = fwd + "; detail=" + refusal;
     co_await relay(std::move(got), std::move(status));
     co_return Step::kDone;
@@ -374,7 +395,9 @@ net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<
   } else if (!pinned) {
     delivery.head = stored_unsatisfiable_text(*head, opts);
   } else {
-    const bool partial = classified_.range && http::if_range_holds(request_.fields, head->fields, now);
+    // Bytes of a part never go out as the whole, though a 304 may have brought another Last-Modified for If-Range.
+    const bool whole = pinned->range == http::ByteRange{0, *head->total_bytes};
+    const bool partial = !whole || (classified_.range && http::if_range_holds(request_.fields, head->fields, now));
     delivery.head = partial ? stored_partial_text(*head, pinned->range, opts)
                             : stored_head_text(*head, head->total_bytes, false, opts);
     deps_.metrics.hit_bytes.add(static_cast<double>(pinned->range.size_bytes()));

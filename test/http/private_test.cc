@@ -110,6 +110,68 @@ TEST_P(Private, ErrorsOfOneAreNotServedToAnother) {
   EXPECT_EQ(cache_.ask(get("/x", "Authorization: Key good\r\n")).body, kSecret);
 }
 
+// What a policy puts in the place of a lifetime says nothing about who may read.
+TEST(PrivateAnswers, BoundsOfALifetimeDoNotShareWhereAPolicyReplacesIt) {
+  for (const auto mode : {Mode::kTtl, Mode::kImmutable}) {
+    for (const std::string control : {"max-age=0, must-revalidate", "s-maxage=0", "no-cache, must-revalidate"}) {
+      ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+        const bool good = request.field("Authorization") == "Key good";
+        connection.send(good ? response(200, "ETag: \"v1\"\r\nCache-Control: " + control + "\r\n", kSecret)
+                             : response(403, "", "denied"));
+      });
+      CacheUnderTest cache(origin.port(), with_freshness(mode, 600));
+      cache.ask(get("/x", "Authorization: Key good\r\n"));
+      ASSERT_TRUE(cache.wait_stored("/x"));
+      EXPECT_EQ(cache.ask(get("/x")).body, "denied") << control;
+    }
+  }
+}
+
+TEST(PrivateAnswers, AWeakTagOrADateDoesNotTellTwoUsersApart) {
+  for (const std::string validator : {"ETag: W/\"1\"\r\n", "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\n"}) {
+    ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+      const bool asks = request.has("If-None-Match") || request.has("If-Modified-Since");
+      connection.send(asks ? "HTTP/1.1 304 Not Modified\r\n" + validator + "\r\n"
+                           : response(200, validator, "page of " + request.field("Cookie").value_or("nobody")));
+    });
+    CacheUnderTest cache(origin.port());
+    EXPECT_EQ(cache.ask(get("/x", "Cookie: a\r\n")).body, "page of a");
+    ASSERT_TRUE(cache.wait_stored("/x"));
+    EXPECT_EQ(cache.ask(get("/x", "Cookie: b\r\n")).body, "page of b") << validator;
+  }
+}
+
+TEST(PrivateAnswers, WhatBecamePrivateIsNotOpenedByAReaderWithAKey) {
+  std::atomic<bool> guards{false};
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+    if (guards) return guarded(connection, request);
+    connection.send(response(200, kStored, kSecret));
+  });
+  CacheUnderTest cache(origin.port());
+  cache.ask(get("/x"));
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  guards = true;
+  const std::string again = "Cache-Control: no-cache\r\nAuthorization: Key good\r\n";
+  EXPECT_EQ(cache.ask(get("/x", again)).body, kSecret);
+  EXPECT_EQ(cache.ask(get("/x")).status, 403);
+  EXPECT_EQ(cache.ask(get("/x", "Authorization: Key good\r\n")).body, kSecret);
+}
+
+TEST(PrivateAnswers, A304ThatForbidsStoringIsObeyed) {
+  for (const std::string fields : {"Cache-Control: private, max-age=600", "Cache-Control: no-store", "Vary: X-Lang"}) {
+    ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+      connection.send(request.has("If-None-Match")
+                          ? "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n" + fields + "\r\n\r\n"
+                          : response(200, kStored, kSecret));
+    });
+    CacheUnderTest cache(origin.port());
+    cache.ask(get("/x"));
+    ASSERT_TRUE(cache.wait_stored("/x"));
+    EXPECT_EQ(cache.ask(get("/x", "Cache-Control: no-cache\r\n")).body, kSecret) << fields;
+    EXPECT_EQ(cache.index().object_count(), 0u) << fields;
+  }
+}
+
 TEST(Shared, WhatTheSourceCallsPublicIsShared) {  // RFC 9111 §3.5
   for (const std::string control : {"public, max-age=600", "s-maxage=600", "max-age=600, must-revalidate"}) {
     ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
