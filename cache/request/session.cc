@@ -428,12 +428,13 @@ net::Task<Session::Step> Session::pass() {
   if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
   const http::RequestHead request = upstream_request(nullptr);
   auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
+  // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
+  // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
+  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
   if (!done) {
     co_await answer_upstream_failure(done.error());
     co_return Step::kDone;
   }
-  // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
-  if (classified_.invalidates && done.value().head.status < 400) deps_.index.invalidate(classified_.key.path);
   if (!client_.body_done()) open_ = false;  // the upstream answered early; the rest of the body is nobody's
   deps_.metrics.pass.add();
   std::string status = "fwd=bypass; detail=" + classified_.reason;

@@ -194,6 +194,29 @@ TEST(Invalidation, SafeMethodsAndRefusedWritesKeepTheEntry) {
   EXPECT_EQ(origin.count(), 2u);
 }
 
+TEST(Invalidation, AWriteWhoseAnswerIsLostOrBadCountsAsWritten) {
+  for (const bool lost : {true, false}) {
+    Event read;
+    std::atomic<bool> is_new{false};
+    ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+      if (request.method() != "PUT") return void(connection.send(response(200, kFresh, is_new ? "new" : "old")));
+      EXPECT_TRUE(read.wait());
+      is_new = true;
+      if (lost) return connection.reset();
+      connection.send(response(500, "", ""));
+    });
+    CacheUnderTest cache(origin.port(), with_freshness(Mode::kImmutable));
+    RawClient writer = cache.connect();
+    writer.send(get("/x", "Content-Length: 0\r\n", "PUT"));
+    ASSERT_TRUE(origin.wait_for_count(1));
+    EXPECT_EQ(cache.ask(get("/x")).body, "old");
+    ASSERT_TRUE(cache.wait_stored("/x"));
+    read.set();
+    EXPECT_EQ(writer.read_answer().status, lost ? 502 : 500);
+    EXPECT_EQ(cache.ask(get("/x")).body, "new") << lost;
+  }
+}
+
 TEST(Invalidation, ARacingFillDoesNotBringOldBytesBack) {
   Event written;
   std::atomic<bool> is_new{false};
