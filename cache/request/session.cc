@@ -539,7 +539,11 @@ net::Task<Result<void>> Session::interim(const http::ResponseHead& head) {
   http::remove_hop_by_hop(copy.fields);
   const std::string text = http::serialise(copy);
   const std::array<std::string_view, 1> pieces{text};
-  co_return co_await client_.stream().write(pieces);
+  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
+  const Result<void> sent = co_await client_.stream().write(pieces);
+  // Others may wait for this answer: that its first reader left is seen when the answer is sent.
+  if (!has_body()) co_return ok();
+  co_return sent;
 }
 
 // Reads a small rest of a request body away; a large one costs more than a new connection.

@@ -76,6 +76,24 @@ TEST(SingleFlight, TheFillOutlivesItsLeader) {
   EXPECT_EQ(origin.count(), 1u);
 }
 
+TEST(SingleFlight, FollowersDoNotPayForALeaderWhoLeftBeforeAnInterimAnswer) {
+  Event gone;
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
+    gone.wait();
+    for (int i = 0; i < 100; ++i) connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+    connection.send(response(200, kFresh, "body"));
+  });
+  CacheUnderTest cache(origin.port());
+  RawClient leader = cache.connect();
+  leader.send(get("/x"));
+  ASSERT_TRUE(origin.wait_for_count(1));
+  RawClient follower = cache.connect();
+  follower.send(get("/x"));
+  leader.socket().reset();
+  gone.set();
+  EXPECT_EQ(follower.read_answer().body, "body");
+}
+
 TEST(SingleFlight, FollowersOfAFailedLeaderGetAnError) {
   Event followers;
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
