@@ -30,8 +30,10 @@ void apply(CacheControl& out, std::string_view name, std::optional<std::string_v
     out.is_private = true;
   else if (is("public"))
     out.is_public = true;
-  else if (is("must-revalidate") || is("proxy-revalidate"))
+  else if (is("must-revalidate"))
     out.must_revalidate = true;
+  else if (is("proxy-revalidate"))
+    out.proxy_revalidate = true;
   else if (is("must-understand"))
     out.must_understand = true;
   else if (is("only-if-cached"))

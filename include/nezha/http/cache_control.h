@@ -19,7 +19,8 @@ struct CacheControl {
   bool no_cache = false;    // without field names
   bool is_private = false;  // with or without field names: never shared
   bool is_public = false;
-  bool must_revalidate = false;  // or proxy-revalidate
+  bool must_revalidate = false;   // also allows sharing the answer to an authorised request (RFC 9111 §3.5)
+  bool proxy_revalidate = false;  // stale is forbidden as by must-revalidate, and no more
   bool must_understand = false;
   bool only_if_cached = false;
   bool immutable = false;
