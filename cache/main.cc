@@ -28,15 +28,18 @@ struct Options {
 };
 
 void declare(CLI::App& app, Options& options) {
+  app.name("nezha-cache");
   app.add_option("--config", options.config_path, "configuration file (YAML)")->required();
   app.add_option(
       "--configmap", options.configmap,
       "NAMESPACE/NAME of the ConfigMap whose config.yaml lists the upstreams; followed through the Kubernetes API");
   app.add_flag("--check", options.check, "check the configuration file and exit");
-  app.add_option("--log-level", options.log_level)
+  app.add_option("--log-level", options.log_level, "least severe messages that are logged")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
-  app.add_option("--log-format", options.log_format)->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  app.add_option("--log-format", options.log_format, "form of the log")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "event loops; one per core is best")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
@@ -74,6 +77,17 @@ config::TierSettings choose_tier(const config::CacheSettings& cache, uint64_t me
     if (&tier != &*largest) log.warning("only the largest tier is used, this one is not", {{"path", tier.path}});
   }
   return *largest;
+}
+
+// What is asked for only when somebody reads the metrics.
+void read_gauges(cache::Tier& tier, const cache::Index& index, const cache::Server& server, obs::Metrics& metrics) {
+  metrics.gauge("nezha_cache_tier_size_bytes", "Hard limit of the tier").set(static_cast<double>(tier.size_bytes()));
+  metrics.gauge("nezha_cache_tier_used_bytes", "Bytes in the tier's segments")
+      .set(static_cast<double>(tier.used_bytes()));
+  metrics.gauge("nezha_cache_objects", "Paths with at least one stored response")
+      .set(static_cast<double>(index.object_count()));
+  metrics.gauge("nezha_cache_index_bytes", "Memory of heads and extents").set(static_cast<double>(index.head_bytes()));
+  metrics.gauge("nezha_cache_connections", "Open client connections").set(static_cast<double>(server.connections()));
 }
 
 int run(const Options& options, config::Settings settings, const std::optional<cache::ConfigMapName>& configmap) {
@@ -117,16 +131,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
       return draining ? std::string("shutting down") : source.value()->not_ready_because();
     };
     callbacks.metrics = [&] {
-      metrics->gauge("nezha_cache_tier_size_bytes", "Hard limit of the tier")
-          .set(static_cast<double>(tier.value()->size_bytes()));
-      metrics->gauge("nezha_cache_tier_used_bytes", "Bytes in the tier's segments")
-          .set(static_cast<double>(tier.value()->used_bytes()));
-      metrics->gauge("nezha_cache_objects", "Paths with at least one stored response")
-          .set(static_cast<double>(index.object_count()));
-      metrics->gauge("nezha_cache_index_bytes", "Memory of heads and extents")
-          .set(static_cast<double>(index.head_bytes()));
-      metrics->gauge("nezha_cache_connections", "Open client connections")
-          .set(static_cast<double>(server.value()->connections()));
+      read_gauges(*tier.value(), index, *server.value(), *metrics);
       return metrics->expose();
     };
     auto started = cache::start_admin_server(*listen.admin, std::move(callbacks));
@@ -157,7 +162,13 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Nezha's cache: HTTP from a local tier, filled from the configured upstreams."};
   declare(app, options);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& text_only) {  // --help, --version
+    return app.exit(text_only);
+  } catch (const CLI::ParseError& error) {
+    return stop_with(std::string(error.what()) + "; --help lists the flags");
+  }
 
   // Before any thread starts: sigwait in run() takes them; a write to a closed socket is an error value.
   sigset_t signals;
