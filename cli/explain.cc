@@ -74,7 +74,7 @@ void explain_template(const Template& found, const nlohmann::json& pod, const Su
   if (!injected) {
     const auto& change = simulation.calls.front().change;
     for (const auto& reason : change.failed ? change.warnings : change.decision.reasons)
-      line(out, "reason:     " + reason);
+      line(out, "reason:     " + without_prefix(reason));
     if (change.decision.verdict == Verdict::kNotOptedIn && !change.failed) advise(found, around, out);
     return;
   }

@@ -2,18 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/spark.h"
 #include "cli/templates.h"
 
 namespace nezha::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// On the command line every message begins with the program's name already.
-std::string without_prefix(const std::string& warning) {
-  constexpr std::string_view kPrefix = "nezha: ";
-  return warning.starts_with(kPrefix) ? warning.substr(kPrefix.size()) : warning;
-}
 
 // Applies to the template what was worked out for the pod, which may carry labels that are not the template's.
 void apply(Json& target, const std::vector<k8s::PatchOp>& patch) {
@@ -36,6 +31,12 @@ Injected inject(const Manifest& manifest, const Surroundings& around, const webh
         for (const auto& warning : call.change.warnings)
           if (simulation.called || call.change.failed)
             out.warnings.push_back(found.title() + ": " + without_prefix(warning));
+    }
+    for (const auto& role : find_spark_roles(document)) {
+      ++out.templates;
+      out.warnings.push_back(role.found.title() +
+                             ": left as it is; its pods get aliases from the webhook alone, when " +
+                             "they are created; nezha explain shows which");
     }
   }
   return out;

@@ -13,7 +13,7 @@ namespace nezha::cli {
 struct Injected {
   std::vector<nlohmann::ordered_json> documents;
   std::vector<std::string> warnings;  // "Job/train spec.template: ...", for standard error
-  size_t templates = 0;               // found
+  size_t templates = 0;               // found, pods of a SparkApplication too
 };
 
 // A namespace in an object's metadata beats `around`'s.

@@ -98,7 +98,8 @@ class Reader {
     out_.policy.cache_addresses = {IpAddress(kOfflineAddress)};
     if (settings.injection.empty() && own_.empty()) return;
     out_.warnings.push_back(std::string("webhook.cacheAddress is not set: ") + kOfflineAddress +
-                            " stands for the address of the cache; in a cluster it is the ClusterIP of its Service");
+                            " stands for the address of the cache; set it to the ClusterIP of the cache's Service "
+                            "before you apply what inject prints");
   }
 
   config::Settings settings_;

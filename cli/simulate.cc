@@ -50,6 +50,11 @@ Surroundings in_namespace(const Surroundings& around, const std::string& own_nam
   return own;
 }
 
+std::string without_prefix(const std::string& warning) {
+  constexpr std::string_view kPrefix = "nezha: ";
+  return warning.starts_with(kPrefix) ? warning.substr(kPrefix.size()) : warning;
+}
+
 Simulation simulate(const nlohmann::json& pod, const Surroundings& around, const webhook::Policy& policy) {
   Simulation out;
   const auto readable = k8s::read_pod(pod);

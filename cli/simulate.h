@@ -34,6 +34,9 @@ struct Simulation {
   std::vector<k8s::PatchOp> patch;  // of all calls, to be applied in order
 };
 
+// A warning of a Change without the name that it begins with for users of kubectl: the command's output says it anyway.
+std::string without_prefix(const std::string& warning);
+
 Simulation simulate(const nlohmann::json& pod, const Surroundings& around, const webhook::Policy& policy);
 
 }  // namespace nezha::cli

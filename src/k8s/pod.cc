@@ -53,7 +53,7 @@ class Reader {
       else if (value.is_null())
         out[name];  // Go's decoder reads null as ""
       else
-        complain(path + "[\"" + name + "\"]", "a string");
+        complain(path + "[\"" + name + "\"]", "a string; put it in quotes");
     }
     return out;
   }

@@ -133,5 +133,15 @@ TEST(Inject, WarningsNameTheTemplate) {
   EXPECT_THAT(inject(read(kJob), {}, policy()).warnings, IsEmpty());
 }
 
+TEST(Inject, SaysWhyASparkApplicationStaysAsItIs) {
+  const auto manifest = read("kind: SparkApplication\nmetadata: {name: s}\nspec: {driver: {}, executor: {}}\n");
+  const auto out = inject(manifest, {}, policy());
+  EXPECT_EQ(out.documents, manifest.documents);
+  EXPECT_EQ(out.templates, 2);
+  EXPECT_THAT(out.warnings,
+              ElementsAre(HasSubstr("s spec.driver: left as it is; its pods get aliases from the webhook"),
+                          HasSubstr("s spec.executor: left as it is;")));
+}
+
 }  // namespace
 }  // namespace nezha::cli

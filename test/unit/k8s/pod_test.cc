@@ -49,7 +49,7 @@ TEST(ReadPod, NamesThePathOfTheFirstWrongValue) {
       {R"({})", "spec is not an object"},
       {R"({"spec":[]})", "spec is not an object"},
       {R"({"metadata":[],"spec":{}})", "metadata is not an object"},
-      {R"({"metadata":{"labels":{"a":true}},"spec":{}})", "metadata.labels[\"a\"] is not a string"},
+      {R"({"metadata":{"labels":{"a":true}},"spec":{}})", "metadata.labels[\"a\"] is not a string; put it in quotes"},
       {R"({"metadata":{"annotations":[]},"spec":{}})", "metadata.annotations is not an object"},
       {R"({"spec":{"hostAliases":[{"ip":"1"},{"ip":2}]}})", "spec.hostAliases[1].ip is not a string"},
       {R"({"spec":{"hostAliases":[null]}})", "spec.hostAliases[0] is not an object"},
