@@ -96,7 +96,10 @@ Result<> run_with_files(const Options& options, const sigset_t& signals) {
   Base base(options);
   PolicyFile policy(options.config, options.cache_address, base.policies);
   NEZHA_TRY(policy.refresh());
-  if (options.check) return ok();
+  if (options.check) {
+    std::cout << options.config << ": ok\n";
+    return ok();
+  }
   FileCertificate certificate(options.certificate, options.key);
   NEZHA_TRY(certificate.refresh());
   if (base.policies.current()->cache_addresses.empty()) {

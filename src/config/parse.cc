@@ -34,6 +34,11 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view source) 
   NEZHA_TRY(const auto document, parse_document(yaml, source));
   const View top(document, source);
   if (top.is_null()) return top.error("is empty; write at least upstreams: []");
+  if (top.is_map() && top.find("apiVersion") && top.find("kind")) {
+    return top.error(
+        "is a Kubernetes object; give the text that stands in its data under config.yaml, or try the object "
+        "with nezha explain --config");
+  }
   NEZHA_TRY(top.expect_map({"upstreams", "injection", "delegation", "cache", "webhook", "listen", "resolver", "tls"}));
   Settings settings;
   NEZHA_TRY(settings.upstreams, read_upstreams(top));
