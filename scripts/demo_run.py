@@ -103,6 +103,8 @@ def start_nezha(world):
             world.work / "tls.key",
             "--listen",
             WEBHOOK,
+            "--drain-seconds",
+            "0",  # no cluster is told to stop sending
         ],
         WEBHOOK,
     )
