@@ -87,7 +87,8 @@ TEST(Explain, SaysWhenThereIsNoPod) {
 TEST(Explain, APodThatCannotBeReadIsNamedWithItsFault) {
   EXPECT_THAT(explained("apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {nezha.io/inject: 'true'}}\nspec: "
                         "{containers: [], hostAliases: 5}"),
-              AllOf(HasSubstr("left as it is"), HasSubstr("spec.hostAliases is not a list")));
+              AllOf(HasSubstr("left as it is"),
+                    HasSubstr("reason:     the pod was left as it is: spec.hostAliases is not a list")));
 }
 
 }  // namespace

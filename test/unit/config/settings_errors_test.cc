@@ -35,6 +35,9 @@ TEST(SettingsErrors, UnknownKeysAndKinds) {
   expect_messages({
       {"upstream: []\n", "upstream (line 1): is an unknown key; did you mean upstreams?"},
       {"Upstreams: []\n", "Upstreams (line 1): is an unknown key; did you mean upstreams?"},
+      {"apiVersion: v1\nkind: ConfigMap\ndata: {}\n",
+       "the document (line 1): is a Kubernetes object; give the text that stands in its data under config.yaml, or try "
+       "the object with nezha explain --config"},
       {"frobnicate: 1\n",
        "frobnicate (line 1): is an unknown key; write upstreams, injection, delegation, cache, webhook, "
        "listen, resolver or tls"},
