@@ -9,10 +9,6 @@
 namespace nezha::cache {
 namespace {
 
-// Request fields that prove, or may prove, who is asking.
-constexpr std::array<std::string_view, 7> kCredentialFields = {
-    "Authorization", "Cookie", "X-Auth-Token", "X-Api-Key", "Private-Token", "X-Amz-Security-Token", "X-Goog-Api-Key"};
-
 constexpr std::array<std::string_view, 3> kPreconditions = {"If-Match", "If-None-Match", "If-Modified-Since"};
 
 // Sub-resources of S3 objects and buckets that are never stored.
@@ -87,6 +83,20 @@ bool is_loop(const http::Fields& fields, std::string_view loop_id) {
     hops += id.starts_with("nezha-");
   }
   return hops >= kLoopHopsMax;
+}
+
+// Fields that prove, or may prove, who is asking: by their usual names, or by what the name says.
+bool carries_credentials(const http::Fields& fields) {
+  static constexpr std::array<std::string_view, 8> kTelling = {"auth",     "token",      "cookie", "api-key",
+                                                               "password", "credential", "secret", "apikey"};
+  bool found = false;
+  fields.for_each([&](std::string_view name, std::string_view) {
+    if (iequals(name, "Proxy-Authorization")) return;  // for a proxy, and it ends here
+    const std::string lower = to_lower(name);
+    for (const auto part : kTelling) found |= lower.find(part) != std::string::npos;
+    found |= lower.starts_with("x-jfrog-art-api");
+  });
+  return found;
 }
 
 bool is_safe(std::string_view method) {
@@ -204,7 +214,7 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
   out.key.path = target.host + (default_port ? "" : ":" + std::to_string(*target.port)) +
                  std::string(target.path.empty() ? "/" : target.path);
   out.key.query = strip_signature(target.query, signed_query);
-  out.credentials = signed_query || has_any(head.fields, kCredentialFields);
+  out.credentials = signed_query || carries_credentials(head.fields);
   if (upstream->endpoint)
     out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
   else

@@ -38,7 +38,7 @@ class Fill::Reader final : public BodySource {
       out.bytes = out.bytes.substr(skip);
       position_ += out.bytes.size();
       const bool relay = !fill.storing_;
-      if (relay) fill.release_passed();
+      fill.release_passed();
       lock.unlock();
       if (relay) fill.consumed_.notify_all();
       return out;
@@ -69,7 +69,7 @@ Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, Stor
 
 std::unique_ptr<BodySource> Fill::reader(uint64_t position) {
   std::lock_guard lock(mutex_);
-  if (!storing_ || failed_) return nullptr;
+  if (!storing_ || failed_ || dropped_pieces_ > 0) return nullptr;
   auto reader = std::make_unique<Reader>(shared_from_this(), position);
   readers_.push_back(reader.get());
   return reader;
@@ -184,7 +184,8 @@ net::Task<bool> Fill::wait_for_window() {
 }
 
 void Fill::release_passed() {
-  if (storing_ || complete_) return;
+  // Until the end, newcomers may start from the beginning; afterwards they find it in the index.
+  if (storing_ && !complete_) return;
   uint64_t slowest = available_;
   for (const Reader* reader : readers_) slowest = std::min(slowest, reader->position());
   while (dropped_pieces_ < pieces_.size() && pieces_[dropped_pieces_].offset + limits::kPieceBytes <= slowest) {
