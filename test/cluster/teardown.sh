@@ -29,10 +29,10 @@ end_processes() { # FILE...: SIGTERM to each, SIGKILL to those that stay
 }
 
 shims() { # the processes of our containerd that each hold one pod
-  local p
+  local ours p
+  ours="^[^ ]*containerd-shim-runc-v2 .*-address $run/containerd.sock"
   for p in /proc/[0-9]*; do
-    { tr '\0' ' ' < "$p/cmdline"; } 2> /dev/null | grep -q "^[^ ]*containerd-shim-runc-v2 .*-address $run/containerd.sock" &&
-      echo "${p#/proc/}"
+    { tr '\0' ' ' < "$p/cmdline"; } 2> /dev/null | grep -q "$ours" && echo "${p#/proc/}"
   done
   true
 }
