@@ -214,7 +214,10 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
   out.key.path = target.host + (default_port ? "" : ":" + std::to_string(*target.port)) +
                  std::string(target.path.empty() ? "/" : target.path);
   out.key.query = strip_signature(target.query, signed_query);
-  out.credentials = signed_query || carries_credentials(head.fields);
+  if (signed_query)
+    out.credentials = Credentials::kSignedUrl;
+  else if (carries_credentials(head.fields))
+    out.credentials = Credentials::kField;
   if (upstream->endpoint)
     out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
   else

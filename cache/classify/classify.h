@@ -30,6 +30,13 @@ struct Origin {
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
+// Whether a request proves, or may prove, who sends it: its answer is then not shared as it is.
+enum class Credentials {
+  kNone,
+  kField,      // Authorization and its like: RFC 9111 §3.5 says when the answer may be shared
+  kSignedUrl,  // in the query, which the key leaves out: the answer is never shared unasked
+};
+
 struct Classified {
   enum class Kind {
     kRefuse,  // answer with `status` and `reason`, contact nobody
@@ -43,8 +50,8 @@ struct Classified {
   const config::Upstream* upstream = nullptr;
   Origin origin;
   CacheKey key;
-  bool head = false;           // kLookUp: the method is HEAD
-  bool credentials = false;    // the request proves or may prove who sends it: its answer is not shared as it is
+  bool head = false;  // kLookUp: the method is HEAD
+  Credentials credentials = Credentials::kNone;
   http::CacheControl control;  // kLookUp
   std::optional<http::RangeSpec>
       range;  // kLookUp, GET: a single range; several ranges are never answered from the store

@@ -133,11 +133,12 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   return head;
 }
 
-StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, bool credentials,
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, Credentials credentials,
                         WallTime request_time, WallTime response_time, Seconds age_min) {
   auto head = std::make_shared<StoredHead>(stored);
   // It may have become private since an anonymous reader fetched it; one who is served now proves that it is not.
-  head->credentials = credentials || (stored.credentials && !stored.strong());
+  const bool says_whose = credentials != Credentials::kNone || stored.strong();
+  head->credentials = says_whose ? credentials : stored.credentials;
   http::Fields update = not_modified;
   drop_unstored(update);
   update.for_each([&](std::string_view name, std::string_view) {
@@ -164,7 +165,9 @@ bool may_stay(const StoredHead& stored, const StoredHead& refreshed) {
 // s-maxage and must-revalidate allow sharing for the lifetime they bound. Where the admin's policy takes the place of
 // that lifetime, only `public` does.
 bool authorise_each(const StoredHead& stored, const Freshness& freshness) {
-  if (!stored.credentials || stored.control.is_public) return false;
+  if (stored.credentials == Credentials::kNone) return false;
+  if (stored.credentials == Credentials::kSignedUrl) return true;
+  if (stored.control.is_public) return false;
   return freshness.mode != Freshness::Mode::kHttp || !(stored.control.s_maxage || stored.control.must_revalidate);
 }
 

@@ -28,8 +28,8 @@ struct StoredHead {
   http::CacheControl control;
   http::Lifetime lifetime;
   WallTime response_time{};
-  // Fetched, or last confirmed, by a request with credentials: authorise_each() says what follows.
-  bool credentials = false;
+  // Of the request that fetched it, or last confirmed it: authorise_each() says what follows.
+  Credentials credentials = Credentials::kNone;
   // Vary: field names (lower case) with the values of the request that this response answered.
   std::vector<std::pair<std::string, std::string>> selecting;
 
@@ -46,9 +46,9 @@ std::string store_refusal(const Classified& request, const http::ResponseHead& r
 StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classified& classified,
                                const http::ResponseHead& response, WallTime request_time, WallTime response_time);
 
-// The head after a 304 for it (RFC 9111 §4.3.4). `credentials`: whether the request that it answers carried any.
+// The head after a 304 for it (RFC 9111 §4.3.4). `credentials`: of the request that it answers.
 // `age_min`: what the age is at least, where that is known better than by the fields.
-StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, bool credentials,
+StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modified, Credentials credentials,
                         WallTime request_time, WallTime response_time, http::Seconds age_min = http::Seconds{0});
 
 // Whether what a 304 made of a stored head may stay in the store: it may forbid that, or name other fields to vary by.

@@ -65,6 +65,19 @@ INSTANTIATE_TEST_SUITE_P(Names, TokenField,
                                          "JOB-TOKEN", "Deploy-Token", "X-Vault-Token", "X-JFrog-Art-Api",
                                          "X-Access-Token", "X-Goog-Api-Key"));
 
+// The key leaves the signature out, so the bare URL finds the entry: it is asked for like any other, `public` or not.
+TEST(Confirmation, WhatASignedUrlFetchedIsNotSharedWithTheBareUrl) {
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+    if (request.target().find("Signature=") == std::string::npos)
+      return void(connection.send(response(403, "", "denied")));
+    connection.send(response(200, "ETag: \"v1\"\r\nCache-Control: public, max-age=600\r\n", "secret"));
+  });
+  CacheUnderTest cache(origin.port());
+  EXPECT_EQ(cache.ask(get("/x?Expires=9&Signature=s&Key-Pair-Id=k")).body, "secret");
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  EXPECT_EQ(cache.ask(get("/x")).status, 403);
+}
+
 // proxy-revalidate forbids stale answers and, unlike must-revalidate, shares nothing (RFC 9111 §3.5).
 TEST(Confirmation, ProxyRevalidateDoesNotShareWhatAnAuthorisedReaderGot) {
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {

@@ -72,15 +72,15 @@ TEST_F(Classify, NamesThatOnlyLookLikeSignaturesStay) {
 }
 
 TEST_F(Classify, WhoMayBeAskingMakesARequestPrivate) {
-  EXPECT_FALSE(of("/x").credentials);
-  EXPECT_FALSE(of("/x?Expires=1").credentials);
+  EXPECT_EQ(of("/x").credentials, Credentials::kNone);
+  EXPECT_EQ(of("/x?Expires=1").credentials, Credentials::kNone);
   for (const char* field :
        {"Authorization: a", "Cookie: a=b", "X-Auth-Token: t", "X-Amz-Security-Token: t", "Private-Token: t"}) {
-    EXPECT_TRUE(of("/x", std::string(field) + "\r\n").credentials) << field;
+    EXPECT_EQ(of("/x", std::string(field) + "\r\n").credentials, Credentials::kField) << field;
   }
-  EXPECT_TRUE(of("/x?X-Amz-Signature=a").credentials);
-  EXPECT_TRUE(of("/x?AWSAccessKeyId=a&Signature=b&Expires=1").credentials);
-  EXPECT_TRUE(of("/x", "Connection: authorization\r\nAuthorization: a\r\n").credentials);
+  EXPECT_EQ(of("/x?X-Amz-Signature=a").credentials, Credentials::kSignedUrl);
+  EXPECT_EQ(of("/x?AWSAccessKeyId=a&Signature=b&Expires=1").credentials, Credentials::kSignedUrl);
+  EXPECT_EQ(of("/x", "Connection: authorization\r\nAuthorization: a\r\n").credentials, Credentials::kField);
 }
 
 TEST_F(Classify, MethodsAndBodies) {
