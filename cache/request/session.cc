@@ -45,7 +45,7 @@ class Session final : public RequestSide {
   net::Task<Step> pass();
 
   // Answers. Each leaves the connection ready for the next request, or closed.
-  net::Task<> send(Delivery delivery);
+  net::Task<bool> send(Delivery delivery);
   net::Task<> refuse(int status, std::string text, std::string cache_status);
   net::Task<> answer_upstream_failure(const Error& error);
   net::Task<> answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status);
@@ -404,7 +404,9 @@ net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<
     delivery.body = make_pinned_source(std::move(*pinned));
   }
   counter.add();
-  co_await send(std::move(delivery));
+  const bool readable = co_await send(std::move(delivery));
+  // The client comes again, and then finds the source instead of the same broken bytes.
+  if (!readable) deps_.index.drop(classified_.key, head);
 }
 
 // False when the fill takes no more readers; nothing was sent then.
@@ -486,13 +488,14 @@ net::Task<> Session::relay(Exchange exchange, std::string cache_status) {
     deps_.pool.release(exchange.origin, std::move(exchange.connection));
 }
 
-net::Task<> Session::send(Delivery delivery) {
+// False when the store's own bytes could not be read.
+net::Task<bool> Session::send(Delivery delivery) {
   NEZHA_CHECK(!answered_, "one final answer per request");
   answered_ = true;
   uint64_t sent_bytes = 0;
   const Result<void> sent = co_await deliver(client_.stream(), std::move(delivery), deps_.clock, sent_bytes);
   deps_.metrics.sent_bytes.add(static_cast<double>(sent_bytes));
-  if (sent) co_return;
+  if (sent) co_return true;
   // Never a clean short end: the client must be able to tell that the body is not whole.
   deps_.metrics.aborted.add();
   deps_.log.debug("answer aborted", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
@@ -500,6 +503,7 @@ net::Task<> Session::send(Delivery delivery) {
   client_.stream().close(true);
   open_ = false;
   answered_ = false;
+  co_return sent.error().remedy != Remedy::kGiveUp;
 }
 
 net::Task<> Session::refuse(int status, std::string text, std::string cache_status) {

@@ -87,7 +87,10 @@ class TcpStream final : public Stream {
     const ssize_t sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return static_cast<size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS) return size_t{0};
-    return io_failure(error_code(errno, boost::system::system_category()));
+    const error_code ec(errno, boost::system::system_category());
+    // The bytes themselves cannot be read: a mapped file was cut short, or its medium failed.
+    if (ec == boost::system::errc::bad_address) return fail(Remedy::kGiveUp, "reading what was to be sent: " + ec.message());
+    return io_failure(ec);
   }
 
   Task<Result<void>> write(std::span<const std::string_view> pieces) override {

@@ -166,6 +166,23 @@ TEST(FullDevice, TurnsIntoPassThrough) {
   ::umount(folder.path().c_str());
 }
 
+// As with a medium that fails: the mapping has no bytes behind it any more.
+TEST(BrokenSegment, IsForgottenAfterOneFailedRead) {
+  const TemporaryFolder folder;
+  ScriptedOrigin origin(sized);
+  CacheUnderTest cache(origin.port(), small_tier(64 * kMiB, folder.path()));
+  const std::string target = "/x-500000";
+  EXPECT_TRUE(cache.ask(get(target)).body == body_of(target));
+  ASSERT_TRUE(cache.wait_stored(target));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().filename() != "nezha.lock") std::filesystem::resize_file(entry.path(), 0);
+  EXPECT_FALSE(cache.ask(get(target)).complete()) << "never a clean short end";
+  const ClientAnswer again = cache.ask(get(target));
+  EXPECT_TRUE(again.complete());
+  EXPECT_TRUE(again.body == body_of(target));
+  EXPECT_EQ(origin.count(), 2u);
+}
+
 TEST(TwoProcesses, CannotShareAFolder) {
   const TemporaryFolder folder;
   const config::TierSettings settings{config::Medium::kNvme, folder.path(), 16 * kMiB};

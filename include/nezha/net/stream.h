@@ -19,7 +19,8 @@ class Stream {
   // At least one byte, or 0 at the orderly end of the stream.
   virtual Task<Result<size_t>> read_some(std::span<char> into) = 0;
   // Writes as much of the pieces as the kernel takes at once without waiting; 0 is possible. For the fast path:
-  // a caller writes what is left with write().
+  // a caller writes what is left with write(). Fails with kGiveUp when the pieces cannot be read (a mapped file whose
+  // medium failed).
   virtual Result<size_t> try_write(std::span<const std::string_view> pieces) = 0;
   // All of the pieces, waiting as needed.
   virtual Task<Result<void>> write(std::span<const std::string_view> pieces) = 0;
