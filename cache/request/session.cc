@@ -222,8 +222,8 @@ net::Task<Session::Step> Session::look_up() {
 
 bool Session::needs_own_check(const StoredHead& head) const {
   const config::Freshness& freshness = classified_.upstream->freshness;
-  return classified_.credentials != Credentials::kNone || authorise_each(head, freshness) || classified_.control.no_cache ||
-         freshness.mode == config::Freshness::Mode::kRevalidate;
+  return classified_.credentials != Credentials::kNone || authorise_each(head, freshness) ||
+         classified_.control.no_cache || freshness.mode == config::Freshness::Mode::kRevalidate;
 }
 
 net::Task<Session::Step> Session::collapse() {

@@ -89,7 +89,8 @@ class TcpStream final : public Stream {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS) return size_t{0};
     const error_code ec(errno, boost::system::system_category());
     // The bytes themselves cannot be read: a mapped file was cut short, or its medium failed.
-    if (ec == boost::system::errc::bad_address) return fail(Remedy::kGiveUp, "reading what was to be sent: " + ec.message());
+    if (ec == boost::system::errc::bad_address)
+      return fail(Remedy::kGiveUp, "reading what was to be sent: " + ec.message());
     return io_failure(ec);
   }
 
