@@ -116,6 +116,7 @@ class Attempt {
       co_return ok();
     }
     continued_ |= head.status == 100;
+    if (++interims_ > limits::kInterimsMax) co_return fail(Remedy::kFixInput, "the upstream sends 1xx without end");
     if (side_) NEZHA_CO_DO(co_await side_->interim(head));
     co_return ok();
   }
@@ -173,6 +174,7 @@ class Attempt {
   bool body_begun_ = false;
   bool body_sent_ = false;
   bool continued_ = false;
+  size_t interims_ = 0;
   std::optional<http::ResponseHead> final_;
 };
 

@@ -81,8 +81,9 @@ class Session final : public RequestSide {
   Candidate candidate_;
   std::unique_ptr<FlightTable::Lead> lead_;
   const char* forward_reason_ = "uri-miss";
-  bool open_ = true;       // the connection goes on after this answer
-  bool answered_ = false;  // a final head went out
+  bool open_ = true;           // the connection goes on after this answer
+  bool client_broke_ = false;  // its request body ended early or is not valid
+  bool answered_ = false;      // a final head went out
 };
 
 HeadOptions Session::options(std::string cache_status) const {
@@ -109,7 +110,7 @@ net::Task<bool> Session::read_head() {
 net::Task<> Session::run() {
   // g++ 12 miscompiles a co_await behind && (its operand's temporaries are lost): such values are named first.
   while (open_ && !deps_.draining) {
-    answered_ = false;
+    answered_ = client_broke_ = false;
     const bool got_head = co_await read_head();
     if (!got_head) break;
     open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
@@ -433,6 +434,10 @@ net::Task<Session::Step> Session::pass() {
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
   if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  if (!done && client_broke_) {
+    co_await refuse(400, done.error().message, "detail=bad-request-body");
+    co_return Step::kDone;
+  }
   if (!done) {
     co_await answer_upstream_failure(done.error());
     co_return Step::kDone;
@@ -520,7 +525,8 @@ net::Task<> Session::answer_upstream_failure(const Error& error) {
   deps_.metrics.error.add();
   deps_.log.warning("upstream failed", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
                                         {"reason", error.message}});
-  const bool timed_out = error.message.find("timed out") != std::string::npos;
+  const bool timed_out = error.message.find("timed out") != std::string::npos ||
+                         error.message.find("Timeout") != std::string::npos;  // c-ares' word
   Delivery delivery;
   delivery.head = own_answer(timed_out ? 504 : 502, error.message, request_.method != "HEAD",
                              options("fwd=uri-miss; detail=upstream-failed"));
@@ -534,7 +540,9 @@ bool Session::expects_continue() const {
 
 net::Task<Result<size_t>> Session::read_body(std::span<char> into) {
   const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
-  co_return co_await client_.read_body(into);
+  auto got = co_await client_.read_body(into);
+  client_broke_ |= !got;
+  co_return got;
 }
 
 net::Task<Result<void>> Session::interim(const http::ResponseHead& head) {

@@ -258,6 +258,15 @@ HeadStep parse_request_head(std::string_view bytes, RequestHead& into) {
 }
 
 HeadStep parse_response_head(std::string_view bytes, bool to_head, ResponseHead& into) {
+  // "HTTP/1.1 200" without the space that RFC 9112 §4 asks for before an empty reason: several servers send that.
+  constexpr size_t kBareLineBytes = 12;
+  if (bytes.size() > kBareLineBytes && bytes.starts_with("HTTP/") && bytes.substr(kBareLineBytes, 2) == "\r\n") {
+    std::string repaired(bytes);
+    repaired.insert(kBareLineBytes, " ");
+    HeadStep step = run<false>(repaired, into);
+    if (step.kind != HeadStep::Kind::kDone) return step;
+    return finish_response(into, to_head, step.consumed_bytes - 1);
+  }
   HeadStep step = run<false>(bytes, into);
   if (step.kind != HeadStep::Kind::kDone) return step;
   return finish_response(into, to_head, step.consumed_bytes);

@@ -38,7 +38,7 @@ void check_store(const http::ResponseHead& response, bool ranged) {
   const HeadOptions options{"hit", false, now};
   check_on_the_wire(stored_head_text(*head, 5, false, options), 200);
   if (head->total_bytes && *head->total_bytes > 0) check_on_the_wire(stored_partial_text(*head, {0, 1}, options), 206);
-  const auto again = refreshed(*head, response.fields, false, now, now);
+  const auto again = refreshed(*head, response.fields, cache::Credentials::kNone, now, now);
   NEZHA_CHECK(again->total_bytes == head->total_bytes, "a refresh keeps the bytes");
 }
 

@@ -25,6 +25,7 @@ inline constexpr size_t kHostsLineBytesMusl = 511;  // musl reads /etc/hosts in 
 // HTTP, both directions.
 inline constexpr size_t kHeadBytesMax = 64 * 1024;  // request or response line plus all fields
 inline constexpr size_t kHeadFieldsMax = 256;
+inline constexpr size_t kInterimsMax = 1000;            // 1xx responses before a final one
 inline constexpr size_t kChunkLineBytesMax = 4 * 1024;  // chunk size, extensions
 inline constexpr size_t kConnectionsMax = 20'000;
 

@@ -24,6 +24,7 @@ std::vector<ResponseCase> response_cases() {
   return {
       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", 200, Frame::kLength, 5},
       {"HTTP/1.1 200 \r\nContent-Length: 5\r\n\r\n", 200, Frame::kLength, 5},
+      {"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n", 200, Frame::kLength, 5},
       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 200, Frame::kChunked},
       {"HTTP/1.1 200 OK\r\n\r\n", 200, Frame::kUntilClose, 0, false},
       {"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n", 200, Frame::kLength, 1, false},
