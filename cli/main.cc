@@ -50,7 +50,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);  // --help, --version
-    std::cerr << "nezha: " << e.what() << " (nezha --help)\n";
+    // A mistyped command is named, rather than said to be missing.
+    const bool unknown = argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty();
+    const std::string what = unknown ? "there is no command \"" + std::string(argv[1]) + "\"" : e.what();
+    std::cerr << "nezha: " << what << " (nezha --help)\n";
     return 2;
   }
   if (!output.empty()) options.output = output == "json" ? Format::kJson : Format::kYaml;

@@ -55,6 +55,8 @@ TEST(Program, WrongUsageIsOneLineAndStatusTwo) {
   }
 }
 
+TEST(Program, AMistypedCommandIsNamed) { EXPECT_THAT(run("explan").output, HasSubstr("\"explan\"")); }
+
 TEST(Program, ReadsStandardInputAndWritesAPodThatItLeavesAlone) {
   const auto once = run("inject -c " + kConfig + " -f - < " + kPod);
   EXPECT_EQ(once.status, 0);
