@@ -346,7 +346,7 @@ net::Task<Session::Step> Session::forward() {
     co_await relay(std::move(got), std::move(status));
     co_return Step::kDone;
   }
-  const auto head = make_stored_head(request_, classified_, got.head, got.request_time, got.response_time);
+  const auto head = make_stored_head(request, classified_, got.head, got.request_time, got.response_time);
   std::string status = fwd + "; stored";
   co_await store_and_answer(std::move(got), head, ticket, std::move(status));
   co_return Step::kDone;

@@ -78,6 +78,20 @@ TEST(Confirmation, WhatASignedUrlFetchedIsNotSharedWithTheBareUrl) {
   EXPECT_EQ(cache.ask(get("/x")).status, 403);
 }
 
+// A field that the client names in Connection ends here: the answer was selected without it, and is stored so.
+TEST(Confirmation, AnAnswerIsFiledUnderWhatTheSourceWasShown) {
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+    const std::string accept = request.field("Accept").value_or("");
+    connection.send(
+        response(200, "Vary: Accept\r\nCache-Control: max-age=600\r\nETag: \"" + accept + "\"\r\n", "for:" + accept));
+  });
+  CacheUnderTest cache(origin.port());
+  EXPECT_EQ(cache.ask(get("/x", "Connection: Accept\r\nAccept: json\r\n")).body, "for:");
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  EXPECT_EQ(cache.ask(get("/x", "Accept: json\r\n")).body, "for:json");
+  EXPECT_EQ(cache.ask(get("/x")).body, "for:");
+}
+
 // proxy-revalidate forbids stale answers and, unlike must-revalidate, shares nothing (RFC 9111 §3.5).
 TEST(Confirmation, ProxyRevalidateDoesNotShareWhatAnAuthorisedReaderGot) {
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
