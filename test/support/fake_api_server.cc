@@ -262,7 +262,7 @@ class FakeApiServer::Impl {
     Json object = Json::parse(request.body, nullptr, false);
     if (!object.is_object()) return refuse(response, 400, "no JSON object");
     const std::string wanted = object["metadata"].value("resourceVersion", "");
-    if (!wanted.empty() && wanted != current["metadata"]["resourceVersion"]) {
+    if (!wanted.empty() && wanted != current["metadata"]["resourceVersion"].get<std::string>()) {
       return refuse(response, 409, "the object has been modified");
     }
     if (object == current) return response.set_content(current.dump(), "application/json");  // no new version

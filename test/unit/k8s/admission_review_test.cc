@@ -15,7 +15,7 @@ TEST(AdmissionReview, ReadsTheRequestAndKeepsTheObjectRaw) {
   review["request"]["dryRun"] = true;
   const auto request = parse_review(review.dump(), 100);
   ASSERT_TRUE(request);
-  EXPECT_EQ(request.value().uid, review["request"]["uid"]);
+  EXPECT_EQ(request.value().uid, review["request"]["uid"].get<std::string>());
   EXPECT_EQ(request.value().operation, "CREATE");
   EXPECT_EQ(request.value().resource, "pods");
   EXPECT_EQ(request.value().name_space.get(), "team");
@@ -38,7 +38,7 @@ TEST(AdmissionReview, WritesOnlyWhatThereIs) {
 }
 
 TEST(AdmissionReview, TextThatIsNoUtf8CannotBreakTheAnswer) {
-  EXPECT_NO_THROW(nlohmann::json::parse(write_review({"u", {}, {"bad \xff byte"}})));
+  EXPECT_TRUE(nlohmann::json::accept(write_review({"u", {}, {"bad \xff byte"}})));
 }
 
 }  // namespace
