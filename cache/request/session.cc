@@ -82,6 +82,7 @@ class Session final : public RequestSide {
   std::unique_ptr<FlightTable::Lead> lead_;
   const char* forward_reason_ = "uri-miss";
   bool open_ = true;           // the connection goes on after this answer
+  bool looked_again_ = false;  // this request came back to the store from a flight, which it does once
   bool client_broke_ = false;  // its request body ended early or is not valid
   bool answered_ = false;      // a final head went out
 };
@@ -110,7 +111,7 @@ net::Task<bool> Session::read_head() {
 net::Task<> Session::run() {
   // g++ 12 miscompiles a co_await behind && (its operand's temporaries are lost): such values are named first.
   while (open_ && !deps_.draining) {
-    answered_ = client_broke_ = false;
+    answered_ = client_broke_ = looked_again_ = false;
     const bool got_head = co_await read_head();
     if (!got_head) break;
     open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
@@ -246,6 +247,11 @@ net::Task<Session::Step> Session::collapse() {
   if (!needs_own_check(*outcome.fill->head()) && reuse.kind == Reuse::Kind::kServe) {
     const bool answered = co_await answer_from_fill(outcome.fill, "fwd=uri-miss; collapsed");
     if (answered) co_return Step::kDone;
+    // A fill that takes no more readers has usually just been published.
+    if (!looked_again_) {
+      looked_again_ = true;
+      co_return Step::kLookUp;
+    }
   } else if (outcome.fill->head()->strong()) {
     candidate_ = {outcome.fill->head(), std::nullopt, outcome.fill};
   }
