@@ -18,6 +18,9 @@
 namespace nezha::cache {
 
 struct StoredHead {
+  int status = 200;  // of the whole representation's answer; a 206's bytes are kept under 200
+  // The version of the representation whose bytes this head belongs to, given by the store; 0 until it is stored.
+  uint64_t generation = 0;
   // End-to-end fields of the response, without Content-Length, Content-Range, Age and what a hop added.
   http::Fields fields;
   // `fields` as they go on the wire, without checksums of the whole representation (`partial_lines`) and with them.
