@@ -38,17 +38,8 @@ std::string selecting_value(const http::Fields& request, std::string_view name) 
 }
 
 void derive(StoredHead& head, WallTime request_time, WallTime response_time) {
-  head.control = http::parse_cache_control(head.fields);
-  const auto etag = head.fields.find("ETag");
-  head.etag = etag ? http::parse_entity_tag(*etag) : std::nullopt;
+  complete(head);
   head.response_time = response_time;
-  head.lines.clear();
-  head.partial_lines.clear();
-  head.fields.for_each([&](std::string_view name, std::string_view value) {
-    const std::string line = std::string(name) + ": " + std::string(value) + "\r\n";
-    head.lines += line;
-    if (!is_checksum(name)) head.partial_lines += line;
-  });
   head.lifetime = http::lifetime_of(head.fields, head.control, request_time, response_time);
 }
 
@@ -75,6 +66,19 @@ const char* partial_refusal(const Classified& request, const http::ResponseHead&
 }
 
 }  // namespace
+
+void complete(StoredHead& head) {
+  head.control = http::parse_cache_control(head.fields);
+  const auto etag = head.fields.find("ETag");
+  head.etag = etag ? http::parse_entity_tag(*etag) : std::nullopt;
+  head.lines.clear();
+  head.partial_lines.clear();
+  head.fields.for_each([&](std::string_view name, std::string_view value) {
+    const std::string line = std::string(name) + ": " + std::string(value) + "\r\n";
+    head.lines += line;
+    if (!is_checksum(name)) head.partial_lines += line;
+  });
+}
 
 std::string store_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness,
                           WallTime now) {

@@ -21,6 +21,7 @@ struct StoredHead {
   int status = 200;  // of the whole representation's answer; a 206's bytes are kept under 200
   // The version of the representation whose bytes this head belongs to, given by the store; 0 until it is stored.
   uint64_t generation = 0;
+  CacheKey key;  // under which it is stored, as text; set by the store
   // End-to-end fields of the response, without Content-Length, Content-Range, Age and what a hop added.
   http::Fields fields;
   // `fields` as they go on the wire, without checksums of the whole representation (`partial_lines`) and with them.
@@ -40,6 +41,9 @@ struct StoredHead {
 };
 
 using StoredHeadPtr = std::shared_ptr<const StoredHead>;
+
+// Fills in what follows from `fields` alone: control, etag, lines, partial_lines.
+void complete(StoredHead& head);
 
 // Why a response is not stored; empty when it is.
 std::string store_refusal(const Classified& request, const http::ResponseHead& response,
