@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SECONDS ?= 60
 
-.PHONY: help build demo test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
+.PHONY: help build demo bench test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,12 @@ build: ## Release programs nezha-webhook, nezha-cache and nezha in build/bin/
 
 demo: build ## The main job in one go, without a cluster: direct, cold and warm, side by side
 	@scripts/demo
+
+bench: ## Speed side by side with nginx, Varnish and Traffic Server; ROWS="small large …" RUNS=5
+	@scripts/install-deps bench
+	@cmake -S . -B build -G Ninja -DNEZHA_TESTS=OFF -DNEZHA_BENCH=ON > /dev/null
+	@ninja -C build nezha-cache bench/all
+	@ROWS="$(ROWS)" RUNS="$(RUNS)" scripts/bench
 
 test: ## Everything, with the end-to-end tests on a real Kubernetes
 	@scripts/install-deps test

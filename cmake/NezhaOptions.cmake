@@ -9,6 +9,7 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 option(NEZHA_TESTS "Build the test programs" ON)
+option(NEZHA_BENCH "Build the programs of make bench" OFF)
 option(NEZHA_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 set(NEZHA_SANITIZE "" CACHE STRING "Sanitizers, e.g. address;undefined or thread")
 

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The benchmark, run by scripts/bench inside its namespaces: run.py PROGRAMS WORK RESULTS, with ROWS and RUNS set.
+
+ROWS names the rows, for example "small cold"; nothing or "all" means all of them. RUNS is how often each is measured.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import machine
+import report
+from cold import cold
+from hits import large, small
+from world import World
+
+ROWS = {
+    "small": small,
+    "large": large,
+    "cold": cold,
+}
+
+
+def chosen():
+    names = os.environ.get("ROWS", "").split()
+    unknown = [name for name in names if name not in (*ROWS, "all")]
+    if unknown:
+        raise SystemExit(f"bench: no row is called {' '.join(unknown)}; there are: {' '.join(ROWS)}")
+    return [name for name in ROWS if not names or name in names or "all" in names]
+
+
+def lay_out_network():
+    """The loopback of this run's own network namespace, without BBR: it paces by timers, and over a loopback interface
+    those would be measured. A namespace may choose only among what the machine allows; Reno is always there."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    for name in ("cubic", "reno"):
+        try:
+            Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text(name, encoding="ascii")
+            return
+        except OSError:
+            continue
+
+
+def main():
+    programs, work, target = (Path(argument) for argument in sys.argv[1:4])
+    names, runs = chosen(), int(os.environ.get("RUNS") or 5)
+    lay_out_network()
+    target.mkdir(parents=True, exist_ok=True)
+    world, rows, skipped = World(programs, work), [], []
+    about = machine.describe(world)
+    try:
+        for name in names:
+            begin = time.monotonic()
+            made = ROWS[name](world, runs)
+            for row in made:
+                (skipped if not row.figures else rows).append(row)
+                print("\n" + report.section(row), flush=True)
+            world.say(f"{name}: {time.monotonic() - begin:.0f} s")
+    finally:
+        world.stop_all()
+        report.write(target, about, runs, rows, skipped)
+    world.say(f"results are in {target}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
