@@ -15,8 +15,7 @@ void GhostTable::set_length(size_t keys) {
   // A third more slots than keys: buckets fill unevenly.
   const size_t slots_wanted = length_ + length_ / 3;
   if (buckets_.size() * kWays >= slots_wanted) return;
-  size_t size = buckets_.size();
-  while (size * kWays < slots_wanted) size *= 2;
+  const size_t size = (slots_wanted + slots_wanted / 4) / kWays + 1;  // not again soon
   const std::vector<Bucket> old = std::exchange(buckets_, std::vector<Bucket>(size));
   for (const Bucket& bucket : old) {
     for (const Slot& slot : bucket.slots) {

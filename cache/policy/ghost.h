@@ -31,14 +31,14 @@ class GhostTable {
   };
 
   static uint32_t fingerprint_of(uint64_t key);
-  Bucket& bucket_of(uint32_t fingerprint) { return buckets_[fingerprint & (buckets_.size() - 1)]; }
+  Bucket& bucket_of(uint32_t fingerprint) { return buckets_[(fingerprint * uint64_t{buckets_.size()}) >> 32]; }
   bool is_live(const Slot& slot) const { return slot.fingerprint != 0 && clock_ - slot.inserted < length_; }
   void place(Slot slot);
 
   size_t keys_max_;
   size_t length_ = kWays;
-  uint32_t clock_ = 0;           // counts insertions; wraps
-  std::vector<Bucket> buckets_;  // a power of two
+  uint32_t clock_ = 0;  // counts insertions; wraps
+  std::vector<Bucket> buckets_;
 };
 
 }  // namespace nezha::cache

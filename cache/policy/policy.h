@@ -36,8 +36,8 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // Each look-up, hit or miss. `size_bytes` is what the object takes in the tier; 0 on a miss whose size is not known
-  // yet: the admit() that follows brings it.
+  // Each look-up. `size_bytes`: what the object takes in the tier when it is stored; 0 on a miss, whose size comes with
+  // the admit() that follows.
   virtual void on_request(uint64_t key, uint64_t size_bytes) = 0;
 
   // Once per object before it is stored; nothing: relay it without storing. `free_bytes` is what could be stored
@@ -48,9 +48,9 @@ class Policy {
   // no sealed segment, take the other's.
   virtual Queue victim(uint64_t probation_bytes, uint64_t main_bytes) = 0;
 
-  // A live record in a segment being reclaimed. `reads`: saturating count (at least up to 3) since it was written or
-  // last kept. True: re-append it to main and set its count to 0. False: drop it and call on_evicted().
-  // Of any eight segments in a row at least one is not kept as a whole, so reclaiming ends.
+  // A live record in a segment being reclaimed. `reads`: its saturating count, three bits, 0 when it was written.
+  // True: re-append it to main and lower its count by one. False: drop it and call on_evicted().
+  // Whatever is read, at least a sixteenth of what is asked about is dropped, less one segment: reclaiming ends.
   virtual bool keep(uint64_t key, uint64_t size_bytes, Queue from, unsigned reads) = 0;
   virtual void on_evicted(uint64_t key, uint64_t size_bytes, Queue from) = 0;
 
