@@ -68,26 +68,42 @@ int stop_with(const std::string& message) {
   return 2;
 }
 
-// The largest tier of the configuration, or half of the memory when there is none.
-config::TierSettings choose_tier(const config::CacheSettings& cache, uint64_t memory_bytes, obs::Log& log) {
-  if (cache.tiers.empty()) return {config::Medium::kMemory, "", memory_bytes / 2};
-  const auto largest = std::max_element(cache.tiers.begin(), cache.tiers.end(),
-                                        [](const auto& a, const auto& b) { return a.size_bytes < b.size_bytes; });
-  for (const auto& tier : cache.tiers) {
-    if (&tier != &*largest) log.warning("only the largest tier is used, this one is not", {{"path", tier.path}});
-  }
-  return *largest;
+// The configured tiers, or half of the memory when there is none.
+std::vector<config::TierSettings> tiers_of(const config::CacheSettings& cache, uint64_t memory_bytes) {
+  if (!cache.tiers.empty()) return cache.tiers;
+  return {{config::Medium::kMemory, "", memory_bytes / 2}};
 }
 
 // What is asked for only when somebody reads the metrics.
-void read_gauges(cache::Tier& tier, const cache::Index& index, const cache::Server& server, obs::Metrics& metrics) {
-  metrics.gauge("nezha_cache_tier_size_bytes", "Hard limit of the tier").set(static_cast<double>(tier.size_bytes()));
-  metrics.gauge("nezha_cache_tier_used_bytes", "Bytes in the tier's segments")
-      .set(static_cast<double>(tier.used_bytes()));
-  metrics.gauge("nezha_cache_objects", "Paths with at least one stored response")
-      .set(static_cast<double>(index.object_count()));
-  metrics.gauge("nezha_cache_index_bytes", "Memory of heads and extents").set(static_cast<double>(index.head_bytes()));
-  metrics.gauge("nezha_cache_connections", "Open client connections").set(static_cast<double>(server.connections()));
+void read_gauges(const cache::Store& store, const cache::Server& server, obs::Metrics& metrics) {
+  const auto set = [&](const char* name, const char* help, obs::Labels labels, uint64_t value) {
+    metrics.gauge(name, help, std::move(labels)).set(static_cast<double>(value));
+  };
+  for (const auto& tier : store.tier_states()) {
+    const obs::Labels of = {{"tier", tier.name}};
+    set("nezha_cache_tier_size_bytes", "Hard limit of the tier", of, tier.size_bytes);
+    set("nezha_cache_tier_used_bytes", "Bytes in the tier's segments", of, tier.used_bytes);
+    set("nezha_cache_tier_appended_bytes", "Bytes written to the tier for the first time", of, tier.appended_bytes);
+    set("nezha_cache_tier_kept_bytes", "Bytes written again when their segment was reclaimed", of, tier.kept_bytes);
+    set("nezha_cache_tier_failed", "1 after an error of the medium that made the tier unusable", of, tier.failed);
+  }
+  const auto report = store.policy_report();
+  for (const auto& candidate : report.candidates) {
+    metrics
+        .gauge("nezha_cache_policy_shadow_hit_ratio", "Hits that each policy would have had, simulated in miniature",
+               {{"policy", std::string(candidate.name)}})
+        .set(candidate.hit_ratio);
+    metrics
+        .gauge("nezha_cache_policy_live", "1 for the policy that decides now",
+               {{"policy", std::string(candidate.name)}})
+        .set(candidate.name == report.live ? 1 : 0);
+  }
+  metrics.gauge("nezha_cache_double_size_hit_ratio", "Hits that a cache of twice the size would have had, simulated")
+      .set(report.hit_ratio_at_double_size);
+  set("nezha_cache_objects", "Stored responses", {}, store.generation_count());
+  set("nezha_cache_index_bytes", "Memory of the index: entries and heads in use", {}, store.index_bytes());
+  set("nezha_cache_cold_loads", "Pieces brought in from a medium before they could be sent", {}, store.cold_loads());
+  set("nezha_cache_connections", "Open client connections", {}, server.connections());
 }
 
 int run(const Options& options, config::Settings settings, const std::optional<cache::ConfigMapName>& configmap) {
@@ -98,28 +114,24 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   const uint64_t memory_bytes =
       settings.cache.memory_bytes ? settings.cache.memory_bytes : cache::memory_limit_bytes() / 2;
 
-  // Storage: the tier tells the index what it reclaimed.
-  cache::Index* index_for_tier = nullptr;
-  const auto tier_settings = choose_tier(settings.cache, memory_bytes, *log);
-  auto tier = cache::make_segment_tier(tier_settings,
-                                       [&](const std::vector<uint64_t>& owners) { index_for_tier->sweep(owners); });
-  if (!tier) return stop_with(tier.error().message);
-  cache::Index index(*tier.value());
-  index_for_tier = &index;
+  // Storage, on workers wherever it may wait for a medium. What an earlier process stored is read in here.
+  const auto workers = net::make_workers(limits::kWorkers);
+  const cache::StoreLimits store_limits{memory_bytes / 8, memory_bytes / 4, memory_bytes / 4};
+  auto store =
+      cache::Store::open(tiers_of(settings.cache, memory_bytes), store_limits, {*workers, clock, *log, *metrics});
+  if (!store) return stop_with(store.error().message);
 
-  // Network: DNS, workers for files, loops.
+  // Network: DNS, loops.
   auto resolver = net::make_resolver(settings.resolver_servers);
   if (!resolver) return stop_with(resolver.error().message);
-  const auto workers = net::make_workers(4);
   config::ListenSettings listen = settings.listen;
   if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
-  auto server = cache::start_server(
-      {routes, index, *tier.value(), *resolver.value(), *workers, clock, *log, *metrics, memory_bytes / 4}, listen,
-      options.threads);
+  auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics},
+                                    listen, options.threads);
   if (!server) return stop_with(server.error().message);
 
   // Admin port, last: readiness means all of the above.
@@ -131,7 +143,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
       return draining ? std::string("shutting down") : source.value()->not_ready_because();
     };
     callbacks.metrics = [&] {
-      read_gauges(*tier.value(), index, *server.value(), *metrics);
+      read_gauges(*store.value(), *server.value(), *metrics);
       return metrics->expose();
     };
     auto started = cache::start_admin_server(*listen.admin, std::move(callbacks));

@@ -9,6 +9,7 @@ find_package(prometheus-cpp REQUIRED)         # src/obs
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)          # src/net
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)        # cache
+pkg_check_modules(PMEM REQUIRED IMPORTED_TARGET libpmem)           # cache/tier
 find_library(HTTPLIB_LIBRARY NAMES cpp-httplib REQUIRED)            # webhook, cache/admin, src/k8s
 add_library(httplib::httplib UNKNOWN IMPORTED)
 set_target_properties(httplib::httplib PROPERTIES IMPORTED_LOCATION ${HTTPLIB_LIBRARY})

@@ -29,8 +29,8 @@ std::string make_loop_id() {
 // Everything of one loop. Used by its thread alone, but for the atomics and post().
 class LoopServer {
  public:
-  LoopServer(ServerDeps& deps, FlightTable& flights, RequestMetrics& request_metrics, const std::string& loop_id,
-             size_t connections_max)
+  LoopServer(ServerDeps& deps, FlightTable& flights, PieceBuffers& buffers, RequestMetrics& request_metrics,
+             const std::string& loop_id, size_t connections_max)
       : deps_(deps),
         loop_(net::make_loop()),
         pool_({*loop_, deps.resolver, deps.clock, deps.metrics}),
@@ -39,11 +39,12 @@ class LoopServer {
         connections_max_(connections_max),
         session_deps_{
             deps.routes,
-            deps.index,
+            deps.store,
             flights,
-            {deps.tier, deps.index, deps.workers, deps.index_bytes_max,
+            {deps.store, deps.workers, buffers,
              deps.metrics.counter("nezha_cache_stored_bytes_total", "Body bytes written to a tier"),
-             deps.metrics.counter("nezha_cache_incomplete_fills_total", "Bodies that ended early and were not stored")},
+             deps.metrics.counter("nezha_cache_incomplete_fills_total", "Bodies that ended early"),
+             deps.metrics.counter("nezha_cache_not_admitted_total", "Bodies relayed only: not worth their room")},
             pool_,
             fills_,
             deps.clock,
@@ -152,8 +153,8 @@ class LoopsServer final : public Server {
 
   Result<void> start(const config::ListenSettings& listen, size_t loops) {
     for (size_t i = 0; i < loops; ++i) {
-      loops_.push_back(
-          std::make_unique<LoopServer>(deps_, flights_, request_metrics_, loop_id_, limits::kConnectionsMax / loops));
+      loops_.push_back(std::make_unique<LoopServer>(deps_, flights_, buffers_, request_metrics_, loop_id_,
+                                                    limits::kConnectionsMax / loops));
     }
     NEZHA_TRY(bind(listen.http, false, http_));
     NEZHA_TRY(bind(listen.https, true, https_));
@@ -221,6 +222,7 @@ class LoopsServer final : public Server {
 
   ServerDeps deps_;
   FlightTable flights_;
+  PieceBuffers buffers_;
   RequestMetrics request_metrics_;
   std::string loop_id_;
   std::vector<std::unique_ptr<LoopServer>> loops_;

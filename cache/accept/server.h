@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cache/classify/routes.h"
-#include "cache/index/index.h"
+#include "cache/store/store.h"
 #include "nezha/base/clock.h"
 #include "nezha/net/loop.h"
 #include "nezha/net/resolver.h"
@@ -17,14 +17,12 @@ namespace nezha::cache {
 
 struct ServerDeps {
   const RouteStore& routes;
-  Index& index;
-  Tier& tier;
+  Store& store;
   net::Resolver& resolver;
   net::Workers& workers;
   const Clock& clock;
   obs::Log& log;
   obs::Metrics& metrics;
-  uint64_t index_bytes_max;
 };
 
 class Server {

@@ -12,16 +12,23 @@ constexpr size_t kGatherBytes = 1024 * 1024;  // and its size: what a client mus
 
 class PinnedSource final : public BodySource {
  public:
-  explicit PinnedSource(PinnedBody body) : body_(std::move(body)) {}
+  PinnedSource(Store& store, PinnedBody body) : store_(store), body_(std::move(body)) {}
   std::optional<Result<PinnedBytes>> try_next() override {
+    if (unreadable_) return Result<PinnedBytes>(*unreadable_);
     if (next_ == body_.pieces.size()) return Result<PinnedBytes>(PinnedBytes{});
+    if (!store_.is_ready(body_.pieces[next_])) return std::nullopt;
     return Result<PinnedBytes>(std::move(body_.pieces[next_++]));
   }
-  net::Task<> wait() override { co_return; }
+  net::Task<> wait() override {
+    const Result<void> ready = co_await store_.make_ready(body_.pieces[next_]);
+    if (!ready) unreadable_ = ready.error();
+  }
 
  private:
+  Store& store_;
   PinnedBody body_;
   size_t next_ = 0;
+  std::optional<Error> unreadable_;
 };
 
 // What one write sends: pieces and the pins that keep them in place.
@@ -95,8 +102,8 @@ net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Cloc
 
 }  // namespace
 
-std::unique_ptr<BodySource> make_pinned_source(PinnedBody body) {
-  return std::make_unique<PinnedSource>(std::move(body));
+std::unique_ptr<BodySource> make_pinned_source(Store& store, PinnedBody body) {
+  return std::make_unique<PinnedSource>(store, std::move(body));
 }
 
 net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Clock& clock, uint64_t& sent_bytes) {

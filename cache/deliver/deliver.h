@@ -7,14 +7,14 @@
 #include <string>
 
 #include "cache/deliver/body_source.h"
-#include "cache/index/index.h"
+#include "cache/store/store.h"
 #include "nezha/base/clock.h"
 #include "nezha/net/stream.h"
 
 namespace nezha::cache {
 
-// Bytes pinned in a tier: never has to wait.
-std::unique_ptr<BodySource> make_pinned_source(PinnedBody body);
+// Bytes pinned in a tier: waits only for what has to be brought in from its medium.
+std::unique_ptr<BodySource> make_pinned_source(Store& store, PinnedBody body);
 
 struct Delivery {
   std::string head;                  // complete, with its empty line

@@ -24,21 +24,17 @@ class Fill::Reader final : public BodySource {
     Fill& fill = *fill_;
     std::unique_lock lock(fill.mutex_);
     version_ = fill.progress_.version();
+    if (unreadable_) return Result<PinnedBytes>(*unreadable_);
     if (position_ < fill.available_) {
-      const size_t index = static_cast<size_t>((position_ - fill.begin_) / limits::kPieceBytes);
-      NEZHA_CHECK(index < fill.pieces_.size(), "a reader is inside what is available");
-      const Piece& piece = fill.pieces_[index];
-      const size_t skip = static_cast<size_t>(position_ - piece.offset);
-      PinnedBytes out;
-      if (piece.stored)
-        out = *piece.stored;
-      else
-        out = {{piece.buffer.get(), piece.size_bytes}, piece.buffer};
-      NEZHA_CHECK(out.pin != nullptr, "a piece ahead of a reader is kept");
-      out.bytes = out.bytes.substr(skip);
+      PinnedBytes out = bytes_here();
+      // What a slow reader comes to late may have left the memory meanwhile.
+      if (!fill.deps_.store.is_ready(out)) {
+        cold_ = std::move(out);
+        return std::nullopt;
+      }
       position_ += out.bytes.size();
-      const bool relay = !fill.storing_;
       fill.release_passed();
+      const bool relay = !fill.storing_;
       lock.unlock();
       if (relay) fill.consumed_.notify_all();
       return out;
@@ -48,13 +44,37 @@ class Fill::Reader final : public BodySource {
     return std::nullopt;
   }
 
-  net::Task<> wait() override { co_await fill_->progress_.wait(version_); }
+  net::Task<> wait() override {
+    if (!cold_) {
+      co_await fill_->progress_.wait(version_);
+      co_return;
+    }
+    const PinnedBytes piece = std::move(*cold_);
+    cold_.reset();
+    const Result<void> ready = co_await fill_->deps_.store.make_ready(piece);
+    if (!ready) unreadable_ = ready.error();
+  }
   uint64_t position() const { return position_; }
 
  private:
+  PinnedBytes bytes_here() const {
+    const auto& pieces = fill_->pieces_;
+    const auto after = std::upper_bound(pieces.begin(), pieces.end(), position_,
+                                        [](uint64_t at, const Piece& piece) { return at < piece.offset; });
+    NEZHA_CHECK(after != pieces.begin(), "a piece ahead of a reader is kept");
+    const Piece& piece = *std::prev(after);
+    PinnedBytes out =
+        piece.stored ? *piece.stored : PinnedBytes{{piece.buffer.get(), piece.size_bytes}, piece.buffer, {}};
+    NEZHA_CHECK(out.pin != nullptr && position_ < piece.offset + piece.size_bytes, "a reader is inside its piece");
+    out.bytes = out.bytes.substr(static_cast<size_t>(position_ - piece.offset));
+    return out;
+  }
+
   const std::shared_ptr<Fill> fill_;
   uint64_t position_;
   uint64_t version_ = 0;
+  std::optional<PinnedBytes> cold_;
+  std::optional<Error> unreadable_;
 };
 
 Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin,
@@ -67,9 +87,13 @@ Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, Stor
       end_(end),
       available_(begin) {}
 
+Fill::~Fill() {
+  if (buffer_bytes_ > 0) deps_.store.give_fill_memory(buffer_bytes_);
+}
+
 std::unique_ptr<BodySource> Fill::reader(uint64_t position) {
   std::lock_guard lock(mutex_);
-  if (!storing_ || failed_ || dropped_pieces_ > 0) return nullptr;
+  if (failed_ || dropped_) return nullptr;
   auto reader = std::make_unique<Reader>(shared_from_this(), position);
   readers_.push_back(reader.get());
   return reader;
@@ -77,35 +101,55 @@ std::unique_ptr<BodySource> Fill::reader(uint64_t position) {
 
 net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
   const auto self = shared_from_this();
+  // A length that was announced is what proves a piece to be of the body.
+  by_pieces_ =
+      head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
+  decide_to_store();
   Result<void> result = co_await read_all(pool, *exchange.connection);
+  co_await writing_done();
   if (result && exchange.head.keep_alive) pool.release(exchange.origin, std::move(exchange.connection));
   exchange.connection.reset();
-  if (result && storing_) publish();
-  finish(std::move(result));
+  if (result && storing()) co_await publish_whole();
+  finish(result);
+}
+
+// Admission, memory for the pieces, and room in the tier, in that order.
+void Fill::decide_to_store() {
+  const uint64_t size_bytes = end_ ? *end_ - begin_ : limits::kPieceBytes;
+  const auto queue = deps_.store.admit(key_, size_bytes);
+  if (!queue) {
+    deps_.not_admitted.add();
+    return stop_storing();
+  }
+  queue_ = *queue;
+  const uint64_t wanted = 2 * std::min<uint64_t>(size_bytes, limits::kPieceBytes);
+  if (!deps_.store.take_fill_memory(wanted)) return stop_storing();
+  buffer_bytes_ = wanted;
+  if (end_) {
+    reservation_ = deps_.store.reserve(size_bytes);
+    if (!reservation_) stop_storing();
+  }
+}
+
+// A body of unknown length promises itself twice what it has, step by step.
+bool Fill::reserve_ahead() {
+  if (end_ || available_ - begin_ + limits::kPieceBytes <= reserved_bytes_) return true;
+  reserved_bytes_ = std::max<uint64_t>(reserved_bytes_ * 2, limits::kPieceBytes);
+  reservation_.reset();
+  reservation_ = deps_.store.reserve(reserved_bytes_);
+  return reservation_ != nullptr;
 }
 
 net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connection) {
-  std::unique_ptr<Tier::Reservation> reservation;
-  uint64_t reserved_bytes = 0;
-  const auto reserve = [&](uint64_t bytes) {
-    auto got = deps_.tier.reserve(bytes);
-    if (got) reservation = std::move(got.value()), reserved_bytes = bytes;
-    return static_cast<bool>(got);
-  };
-  if (end_ && !reserve(*end_ - begin_)) stop_storing();
   for (;;) {
-    // A body of unknown length promises itself twice what it has, step by step.
-    if (!end_ && storing_ && available_ - begin_ + limits::kPieceBytes > reserved_bytes) {
-      if (!reserve(std::max<uint64_t>(reserved_bytes * 2, limits::kPieceBytes))) stop_storing();
-    }
-    if (!storing_) {
-      const bool wanted = co_await wait_for_window();
-      if (!wanted) co_return fail(Remedy::kGiveUp, "all readers left");
-    }
+    if (storing() && !reserve_ahead()) stop_storing();
+    const bool wanted = co_await may_go_on();
+    if (!wanted) co_return fail(Remedy::kGiveUp, "all readers left");
     const uint64_t left = end_ ? *end_ - available_ : limits::kPieceBytes;
-    const size_t piece_bytes = static_cast<size_t>(std::min<uint64_t>(left, limits::kPieceBytes));
-    NEZHA_CO_TRY(const size_t got, co_await fill_piece(pool, connection, std::max<size_t>(piece_bytes, 1)));
-    if (got > 0 || available_ == begin_) co_await store_last_piece();
+    const uint64_t piece_max = storing() ? deps_.store.fill_tier().piece_bytes() : limits::kRelayBytes;
+    const size_t piece_bytes = static_cast<size_t>(std::clamp<uint64_t>(left, 1, piece_max));
+    NEZHA_CO_TRY(const size_t got, co_await fill_piece(pool, connection, piece_bytes));
+    if (got > 0 && storing()) co_await start_writing();
     if (connection.body_done()) break;
   }
   if (end_ && available_ != *end_) co_return fail(Remedy::kGiveUp, "the body is not as long as its head said");
@@ -114,7 +158,7 @@ net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connectio
 
 // Reads until the piece is full or the body ends. The bytes are visible to readers as they arrive.
 net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes) {
-  const std::shared_ptr<char[]> buffer(new char[piece_bytes]);
+  const std::shared_ptr<char[]> buffer = deps_.buffers.get(piece_bytes);
   {
     std::lock_guard lock(mutex_);
     pieces_.push_back({available_, 0, buffer, std::nullopt, {}});
@@ -136,44 +180,103 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
   co_return filled;
 }
 
+bool Fill::storing() const {
+  std::lock_guard lock(mutex_);
+  return storing_;
+}
+
 void Fill::stop_storing() {
   std::lock_guard lock(mutex_);
   storing_ = false;
 }
 
-net::Task<> Fill::store_last_piece() {
-  if (!storing_) co_return;
-  std::string_view bytes;
+// Hands the last piece to a worker, behind the one before it, and lets the next piece be read meanwhile.
+net::Task<> Fill::start_writing() {
+  co_await writing_done();
+  uint64_t offset = 0;
+  std::shared_ptr<char[]> buffer;
+  size_t size_bytes = 0;
   {
     std::lock_guard lock(mutex_);
-    bytes = {pieces_.back().buffer.get(), pieces_.back().size_bytes};
+    if (!storing_) co_return;
+    const Piece& piece = pieces_.back();
+    offset = piece.offset;
+    buffer = piece.buffer;
+    size_bytes = piece.size_bytes;
+    writing_ = true;
   }
-  std::optional<Result<Place>> place;
-  const uint64_t owner = Index::owner_hash(key_.path);
-  std::function<void()> work = [&] { place.emplace(deps_.tier.write(owner, bytes)); };
-  co_await deps_.workers.run(std::move(work));
+  std::function<void()> work = [self = shared_from_this(), offset, buffer = std::move(buffer), size_bytes] {
+    self->write_piece(offset, buffer, size_bytes);
+    {
+      std::lock_guard lock(self->mutex_);
+      self->writing_ = false;
+    }
+    self->written_.notify_all();
+    self->consumed_.notify_all();  // a piece being written holds back those behind it
+  };
+  deps_.workers.start(std::move(work));
+}
+
+net::Task<> Fill::writing_done() {
+  for (;;) {
+    const uint64_t version = written_.version();
+    {
+      std::lock_guard lock(mutex_);
+      if (!writing_) co_return;
+    }
+    co_await written_.wait(version);
+  }
+}
+
+// On a worker.
+void Fill::write_piece(uint64_t offset, const std::shared_ptr<char[]>& buffer, size_t size_bytes) {
+  if (by_pieces_ && !open(head_)) return stop_storing();
+  const uint64_t generation = by_pieces_ ? generation_ : ticket_->generation;
+  const auto appended = deps_.store.append_extent(*ticket_, generation, queue_, offset, {buffer.get(), size_bytes});
+  if (!appended) return stop_storing();
+  const Place place = appended.value().place;
+  if (by_pieces_ && !deps_.store.add_extents(*ticket_, generation, {{offset, place}})) return stop_storing();
+  deps_.stored_bytes.add(static_cast<double>(size_bytes));
   std::lock_guard lock(mutex_);
-  auto pinned = *place ? deps_.tier.pin(place->value()) : std::nullopt;
-  if (!pinned) {
-    storing_ = false;
-    co_return;
+  const auto piece = std::lower_bound(pieces_.begin(), pieces_.end(), offset,
+                                      [](const Piece& candidate, uint64_t at) { return candidate.offset < at; });
+  NEZHA_CHECK(piece != pieces_.end() && piece->offset == offset, "a piece being written is kept");
+  piece->place = place;
+  piece->stored = appended.value().bytes;
+  piece->buffer.reset();
+}
+
+// On a worker, once: makes the head visible. False when the store does not want it any more.
+bool Fill::open(StoredHeadPtr head) {
+  if (generation_ != 0) return true;
+  const auto opened = deps_.store.open_generation(*ticket_, key_, head, queue_, by_pieces_);
+  if (opened) generation_ = opened.value()->generation;
+  return static_cast<bool>(opened);
+}
+
+// What was not published piece by piece.
+net::Task<> Fill::publish_whole() {
+  if (generation_ != 0) co_return;
+  const StoredHeadPtr head = head_->total_bytes ? head_ : with_total(*head_, available_);
+  std::vector<Extent> extents;
+  for (const Piece& piece : pieces_) {
+    if (piece.size_bytes > 0) extents.push_back({piece.offset, piece.place});
   }
-  Piece& piece = pieces_.back();
-  piece.place = place->value();
-  piece.stored = std::move(pinned);
-  piece.buffer.reset();
-  deps_.stored_bytes.add(static_cast<double>(bytes.size()));
+  std::function<void()> work = [&] {
+    if (open(head)) (void)deps_.store.add_extents(*ticket_, generation_, extents);
+  };
+  co_await deps_.workers.run(std::move(work));
 }
 
 // A relay holds a few pieces ahead of its slowest reader. False: nobody reads any more.
-net::Task<bool> Fill::wait_for_window() {
+net::Task<bool> Fill::may_go_on() {
   for (;;) {
     const uint64_t version = consumed_.version();
     {
       std::lock_guard lock(mutex_);
+      if (storing_) co_return true;
       release_passed();
       if (readers_.empty()) co_return false;
-      if (pieces_.size() - dropped_pieces_ < limits::kFillWindowPieces) co_return true;
       // Pieces that are safe in the tier cost no memory; they are not what fills the window.
       const auto in_memory =
           std::count_if(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.buffer != nullptr; });
@@ -184,31 +287,18 @@ net::Task<bool> Fill::wait_for_window() {
 }
 
 void Fill::release_passed() {
-  // Until the end, newcomers may start from the beginning; afterwards they find it in the index.
-  if (storing_ && !complete_) return;
+  // Until the end, newcomers may start from the beginning; afterwards they find it in the store.
+  if ((storing_ && !complete_) || writing_) return;
   uint64_t slowest = available_;
   for (const Reader* reader : readers_) slowest = std::min(slowest, reader->position());
-  while (dropped_pieces_ < pieces_.size() && pieces_[dropped_pieces_].offset + limits::kPieceBytes <= slowest) {
-    pieces_[dropped_pieces_].buffer.reset();
-    pieces_[dropped_pieces_].stored.reset();
-    ++dropped_pieces_;
+  while (!pieces_.empty() && pieces_.front().size_bytes > 0 &&
+         pieces_.front().offset + pieces_.front().size_bytes <= slowest && pieces_.size() > 1) {
+    pieces_.pop_front();
+    dropped_ = true;
   }
 }
 
-void Fill::publish() {
-  StoredHeadPtr head = head_;
-  if (!head->total_bytes) head = with_total(*head, available_);
-  std::vector<Extent> extents;
-  extents.reserve(pieces_.size());
-  for (const Piece& piece : pieces_) {
-    if (piece.size_bytes > 0 || pieces_.size() == 1) extents.push_back({piece.offset, piece.place});
-  }
-  while (deps_.index.head_bytes() > deps_.index_bytes_max && deps_.tier.reclaim_oldest()) {
-  }
-  (void)deps_.index.publish(*ticket_, key_, head, std::move(extents));
-}
-
-void Fill::finish(Result<void> result) {
+void Fill::finish(const Result<void>& result) {
   {
     std::lock_guard lock(mutex_);
     if (result)
@@ -216,6 +306,7 @@ void Fill::finish(Result<void> result) {
     else
       failed_ = result.error();
   }
+  ticket_->ended = true;
   if (!result) deps_.incomplete.add();
   progress_.notify_all();
 }

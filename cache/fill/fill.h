@@ -1,43 +1,47 @@
-// Fill: one response body on its way from the upstream into a tier, read meanwhile by any number of clients.
+// Fill: one response body on its way from the upstream into the store, read meanwhile by any number of clients.
 // It belongs to nobody's connection: a client that leaves does not end it. Readers stream from it at their own pace.
-// Nothing is published unless the body is complete as its framing proves.
-// When the tier cannot take it (full, broken), it goes on as a relay for the readers it has: the upstream is then read
-// no faster than the slowest of them.
+// Whole pieces of a response with a strong validator are published as they come: what breaks off later leaves valid
+// extents. Any other body is published when its framing has proved it complete, or not at all.
+// When it is not worth storing, or the store cannot take it, it is a relay for the readers it has: the upstream is then
+// read no faster than the slowest of them.
 // Threads: run() on the loop that opened the exchange; readers on any loop.
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "cache/deliver/body_source.h"
+#include "cache/fill/piece_buffers.h"
 #include "cache/fill/upstream.h"
-#include "cache/index/index.h"
-#include "cache/tier/tier.h"
+#include "cache/store/store.h"
 
 namespace nezha::cache {
 
 struct FillDeps {
-  Tier& tier;
-  Index& index;
+  Store& store;
   net::Workers& workers;
-  uint64_t index_bytes_max;  // heads and extents held in memory; past it the oldest segment goes
+  PieceBuffers& buffers;
   obs::Counter& stored_bytes;
   obs::Counter& incomplete;
+  obs::Counter& not_admitted;
 };
 
 class Fill : public std::enable_shared_from_this<Fill> {
  public:
-  // `range`: the bytes this body is of the representation; its end is absent while unknown (chunked, until close).
+  // `begin`, `end`: the bytes this body is of the representation; the end is absent while unknown (chunked).
   Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin,
        std::optional<uint64_t> end);
+  ~Fill();
 
   // Reads the body to its end. The connection goes back to the pool if it can be used again.
   net::Task<> run(UpstreamPool& pool, Exchange exchange);
 
-  // Null when the fill can take no more readers (it became a relay). Starts at `begin` of the wanted range.
+  // Null when the fill can take no more readers (a relay that has let go of its first bytes). Starts at `begin` of the
+  // wanted range.
   std::unique_ptr<BodySource> reader(uint64_t position);
 
   const StoredHeadPtr& head() const { return head_; }
@@ -55,14 +59,20 @@ class Fill : public std::enable_shared_from_this<Fill> {
     Place place;
   };
 
+  void decide_to_store();
   net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection);
   net::Task<Result<size_t>> fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes);
+  net::Task<bool> may_go_on();
+  bool reserve_ahead();
   void stop_storing();
-  net::Task<> store_last_piece();
-  net::Task<bool> wait_for_window();
+  bool storing() const;
+  net::Task<> start_writing();
+  net::Task<> writing_done();
+  void write_piece(uint64_t offset, const std::shared_ptr<char[]>& buffer, size_t size_bytes);
+  bool open(StoredHeadPtr head);
+  net::Task<> publish_whole();
   void release_passed();  // REQUIRES: mutex_ held
-  void publish();
-  void finish(Result<void> result);
+  void finish(const Result<void>& result);
 
   FillDeps deps_;
   const CacheKey key_;
@@ -70,14 +80,23 @@ class Fill : public std::enable_shared_from_this<Fill> {
   StoredHeadPtr head_;
   const uint64_t begin_;
   const std::optional<uint64_t> end_;
+  bool by_pieces_ = false;  // published as they come
+
+  std::unique_ptr<Tier::Reservation> reservation_;
+  uint64_t reserved_bytes_ = 0;
+  uint64_t buffer_bytes_ = 0;  // taken from the store's budget
+  Queue queue_ = Queue::kProbation;
+  uint64_t generation_ = 0;  // once opened
 
   mutable std::mutex mutex_;
   net::Notification progress_;  // more bytes, or the end
   net::Notification consumed_;  // a reader moved on or left
-  std::vector<Piece> pieces_;
-  size_t dropped_pieces_ = 0;  // passed by all readers of a relay
+  net::Notification written_;   // a worker is done
+  std::deque<Piece> pieces_;    // behind those that all readers of a relay have passed
+  bool dropped_ = false;        // there were such
   uint64_t available_;
   bool storing_ = true;
+  bool writing_ = false;  // on a worker, one piece at a time
   bool complete_ = false;
   std::optional<Error> failed_;
   std::vector<Reader*> readers_;

@@ -4,229 +4,262 @@
 
 #include <algorithm>
 
+#include "nezha/base/check.h"
+#include "nezha/base/limits.h"
+
 namespace nezha::cache {
 namespace {
 
-bool same_generation(const StoredHead& a, const StoredHead& b) {
-  return a.strong() && b.strong() && http::strong_match(*a.etag, *b.etag) && a.total_bytes == b.total_bytes &&
-         a.credentials == b.credentials;
-}
+constexpr uint8_t kReadsMax = 3;
 
 uint64_t head_cost(const StoredHead& head) {
-  return sizeof(StoredHead) + head.fields.memory_bytes() + head.lines.capacity() + head.partial_lines.capacity();
+  return sizeof(StoredHead) + head.fields.memory_bytes() + head.lines.capacity() + head.partial_lines.capacity() +
+         head.key.path.capacity() + head.key.query.capacity();
 }
 
 }  // namespace
 
-uint64_t Index::owner_hash(const std::string& path) { return XXH3_64bits(path.data(), path.size()); }
+KeyHash hash_of(const CacheKey& key) {
+  const uint64_t path = XXH3_64bits(key.path.data(), key.path.size());
+  return {path, XXH3_64bits_withSeed(key.query.data(), key.query.size(), path)};
+}
 
-Index::Object* Index::find_object(Shard& shard, uint64_t hash, const std::string& path) {
-  const auto [first, last] = shard.objects.equal_range(hash);
+Index::Index(std::vector<Tier*> tiers, uint64_t head_bytes_max)
+    : tiers_(std::move(tiers)), shard_head_bytes_max_(head_bytes_max / shards_.size()) {}
+
+Index::Generation* Index::find_generation(Shard& shard, const KeyHash& hash, uint64_t id) {
+  const auto [first, last] = shard.generations.equal_range(hash.path);
   for (auto it = first; it != last; ++it) {
-    if (it->second.path == path) return &it->second;
+    if (it->second.id == id && it->second.query == hash.query) return &it->second;
   }
   return nullptr;
 }
 
-Index::Generation* Index::find_generation(Shard& shard, uint64_t hash, const CacheKey& key, const StoredHead* head) {
-  Object* object = find_object(shard, hash, key.path);
-  if (!object) return nullptr;
-  for (auto& generation : object->generations) {
-    if (generation.head.get() == head && generation.query == key.query) return &generation;
+void Index::set_head(Shard& shard, Generation& generation, StoredHeadPtr head) {
+  const uint64_t before = generation.head ? head_cost(*generation.head) : 0;
+  const uint64_t after = head ? head_cost(*head) : 0;
+  generation.head = std::move(head);
+  generation.used = true;
+  shard.head_bytes += after - before;
+  head_bytes_ += after - before;
+}
+
+void Index::erase(Shard& shard, Map::iterator at) {
+  set_head(shard, at->second, nullptr);
+  shard.generations.erase(at);
+  --generations_;
+}
+
+// Drops decoded heads that nobody used since the last round, until the budget holds; the hand goes round like a
+// clock's.
+void Index::sweep_heads(Shard& shard) {
+  const size_t buckets = shard.generations.bucket_count();
+  for (size_t looked = 0; looked < 2 * buckets && shard.head_bytes > shard_head_bytes_max_; ++looked) {
+    shard.sweep_bucket = (shard.sweep_bucket + 1) % buckets;
+    for (auto it = shard.generations.begin(shard.sweep_bucket); it != shard.generations.end(shard.sweep_bucket); ++it) {
+      Generation& generation = it->second;
+      if (!generation.head) continue;
+      if (generation.used)
+        generation.used = false;
+      else
+        set_head(shard, generation, nullptr), generation.used = false;
+    }
   }
-  return nullptr;
 }
 
-void Index::account(const Generation& generation, int sign) {
-  const uint64_t cost =
-      head_cost(*generation.head) + generation.query.capacity() + generation.extents.capacity() * sizeof(Extent);
-  if (sign > 0)
-    head_bytes_ += cost;
-  else
-    head_bytes_ -= std::min<uint64_t>(cost, head_bytes_);
-}
-
-void Index::erase_if_empty(Shard& shard, uint64_t hash, const std::string& path) {
-  const auto [first, last] = shard.objects.equal_range(hash);
+Index::Found Index::find(const KeyHash& hash, const CacheKey& key, const http::Fields& request, bool count) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  Found out;
+  uint64_t newest = 0;
+  Generation* chosen = nullptr;
+  const auto [first, last] = shard.generations.equal_range(hash.path);
   for (auto it = first; it != last; ++it) {
-    if (it->second.path != path || !it->second.generations.empty()) continue;
-    shard.objects.erase(it);
-    --objects_;
-    return;
+    Generation& generation = it->second;
+    if (generation.query != hash.query || !generation.has_head || generation.id <= newest) continue;
+    // One that is not decoded might be selected: it has to be looked at before an older one is taken.
+    if (generation.head && (generation.head->key != key || !selects(*generation.head, request))) continue;
+    newest = generation.id;
+    chosen = &generation;
   }
+  if (!chosen) return out;
+  if (chosen->head) {
+    chosen->used = true;
+    if (count && chosen->reads < kReadsMax) ++chosen->reads;
+    out.head = chosen->head;
+    return out;
+  }
+  out.undecoded = chosen->id;
+  out.record = tiers_[chosen->head_record.tier()]->pin(chosen->head_record);
+  return out;
 }
 
-StoredHeadPtr Index::find(const CacheKey& key, const http::Fields& request) {
-  const uint64_t hash = owner_hash(key.path);
-  Shard& shard = shard_of(hash);
+void Index::set_decoded(const KeyHash& hash, const Place& record, const StoredHeadPtr& head) {
+  Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);
-  Object* object = find_object(shard, hash, key.path);
-  if (!object) return nullptr;
-  // The newest first: RFC 9111 §4 asks for the most recent of several that fit.
-  for (auto it = object->generations.rbegin(); it != object->generations.rend(); ++it) {
-    if (it->query == key.query && selects(*it->head, request)) return it->head;
-  }
-  return nullptr;
+  Generation* generation = find_generation(shard, hash, head->generation);
+  if (!generation || generation->head || generation->head_record != record) return;
+  set_head(shard, *generation, head);
+  if (shard.head_bytes > shard_head_bytes_max_) sweep_heads(shard);
 }
 
-std::optional<PinnedBody> Index::pin(const CacheKey& key, const StoredHeadPtr& head, http::ByteRange range) {
-  const uint64_t hash = owner_hash(key.path);
-  Shard& shard = shard_of(hash);
+std::optional<PinnedBody> Index::pin(const KeyHash& hash, uint64_t id, http::ByteRange range) {
+  Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);
-  const Generation* generation = find_generation(shard, hash, key, head.get());
+  const Generation* generation = find_generation(shard, hash, id);
   if (!generation) return std::nullopt;
   PinnedBody body{range, {}};
-  uint64_t at = range.begin;
   const auto& extents = generation->extents;
-  while (at < range.end) {
-    // Of the extents that begin at or before `at`, the one that reaches farthest.
-    auto after = std::upper_bound(extents.begin(), extents.end(), at,
-                                  [](uint64_t offset, const Extent& e) { return offset < e.offset; });
+  for (uint64_t at = range.begin; at < range.end;) {
+    // Of the extents that hold `at`, one in the fastest tier, and of those the one that reaches farthest.
+    auto it = std::upper_bound(extents.begin(), extents.end(), at,
+                               [](uint64_t offset, const Extent& e) { return offset < e.offset; });
     const Extent* best = nullptr;
-    while (after != extents.begin()) {
-      --after;
-      if (after->end() > at && (!best || after->end() > best->end())) best = &*after;
-      if (best && after->offset + (1u << 20) <= at) break;  // no record is longer than a piece
+    while (it != extents.begin()) {
+      --it;
+      if (it->offset + limits::kPieceBytes <= at) break;  // no record is longer than a piece
+      if (it->end() <= at) continue;
+      const bool faster = best && it->place.tier() < best->place.tier();
+      const bool farther = best && it->place.tier() == best->place.tier() && it->end() > best->end();
+      if (!best || faster || farther) best = &*it;
     }
     if (!best) return std::nullopt;
-    auto pinned = tier_.pin(best->place);
-    if (!pinned) return std::nullopt;
-    pinned->bytes = pinned->bytes.substr(at - best->offset, std::min(best->end(), range.end) - at);
-    at += pinned->bytes.size();
-    body.pieces.push_back(std::move(*pinned));
+    PinnedBytes pinned = tiers_[best->place.tier()]->pin(best->place);
+    pinned.bytes = pinned.bytes.substr(at - best->offset, std::min(best->end(), range.end) - at);
+    at += pinned.bytes.size();
+    body.pieces.push_back(std::move(pinned));
   }
   return body;
 }
 
-std::shared_ptr<FillTicket> Index::begin_fill(const CacheKey& key) {
-  const uint64_t hash = owner_hash(key.path);
-  Shard& shard = shard_of(hash);
+std::shared_ptr<FillTicket> Index::begin_fill(const KeyHash& hash) {
+  Shard& shard = shard_of(hash.path);
   auto* raw = new FillTicket;
-  raw->path = key.path;
-  std::shared_ptr<FillTicket> ticket(raw, [&shard, hash](FillTicket* ended) {
+  raw->key = hash;
+  std::shared_ptr<FillTicket> ticket(raw, [&shard, path = hash.path](FillTicket* ended) {
     {
       std::lock_guard lock(shard.mutex);
-      const auto [first, last] = shard.fills.equal_range(hash);
-      for (auto it = first; it != last; ++it) {
-        if (it->second != ended) continue;
-        shard.fills.erase(it);
-        break;
-      }
+      const auto [first, last] = shard.fills.equal_range(path);
+      const auto it = std::find_if(first, last, [&](const auto& entry) { return entry.second == ended; });
+      if (it != last) shard.fills.erase(it);
     }
     delete ended;
   });
   std::lock_guard lock(shard.mutex);
-  shard.fills.emplace(hash, raw);
+  // Under the lock: an invalidation either sees the ticket, or its tombstone has a lower number.
+  raw->generation = next_generation();
+  shard.fills.emplace(hash.path, raw);
   return ticket;
 }
 
-bool Index::publish(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head,
-                    std::vector<Extent> extents) {
-  const uint64_t hash = owner_hash(key.path);
-  Shard& shard = shard_of(hash);
+bool Index::is_filling(const KeyHash& hash) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  const auto [first, last] = shard.fills.equal_range(hash.path);
+  return std::any_of(first, last, [](const auto& entry) { return !entry.second->ended; });
+}
+
+std::vector<Index::Entry> Index::entries(const KeyHash& hash) {
+  Shard& shard = shard_of(hash.path);
+  std::vector<Entry> out;
+  {
+    std::lock_guard lock(shard.mutex);
+    const auto [first, last] = shard.generations.equal_range(hash.path);
+    for (auto it = first; it != last; ++it) {
+      const Generation& generation = it->second;
+      if (generation.query == hash.query)
+        out.push_back({generation.id, generation.head_record, generation.revision, generation.head});
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.generation > b.generation; });
+  return out;
+}
+
+bool Index::insert(const FillTicket& ticket, const Place& record, const StoredHeadPtr& head) {
+  Shard& shard = shard_of(ticket.key.path);
   std::lock_guard lock(shard.mutex);
   if (ticket.doomed) return false;
-  Object* object = find_object(shard, hash, key.path);
-  if (!object) {
-    object = &shard.objects.emplace(hash, Object{key.path, {}})->second;
-    ++objects_;
-  }
-  Generation next{key.query, head, std::move(extents)};
-  for (auto it = object->generations.begin(); it != object->generations.end();) {
-    // The same secondary key: this response takes the place of that one.
-    if (it->query != key.query || it->head->selecting != head->selecting) {
-      ++it;
-      continue;
-    }
-    const bool same = same_generation(*it->head, *head);
-    // An older answer that took longer to arrive must not replace a newer one.
-    if (!same && it->head->response_time > head->response_time) return false;
-    account(*it, -1);
-    if (same) {
-      // RFC 9111 §3.4: the newer answer's fields, without losing what only the whole answer carried.
-      next.head = refreshed(*it->head, head->fields, head->credentials, head->response_time, head->response_time,
-                            std::max(it->head->lifetime.initial_age, head->lifetime.initial_age));
-      std::erase_if(it->extents, [&](const Extent& extent) { return !still_there(extent); });
-      next.extents.insert(next.extents.end(), it->extents.begin(), it->extents.end());
-    }
-    it = object->generations.erase(it);
-  }
-  std::sort(next.extents.begin(), next.extents.end(), [](const Extent& a, const Extent& b) {
-    return a.offset < b.offset || (a.offset == b.offset && a.end() > b.end());
-  });
-  // An extent inside the one before it adds nothing.
-  std::vector<Extent> kept;
-  for (const Extent& extent : next.extents) {
-    if (kept.empty() || extent.end() > kept.back().end()) kept.push_back(extent);
-  }
-  next.extents = std::move(kept);
-  account(next, +1);
-  object->generations.push_back(std::move(next));
+  Generation generation;
+  generation.query = ticket.key.query;
+  generation.id = head->generation;
+  generation.head_record = record;
+  generation.has_head = true;
+  const auto at = shard.generations.emplace(ticket.key.path, std::move(generation));
+  ++generations_;
+  set_head(shard, at->second, head);
+  if (shard.head_bytes > shard_head_bytes_max_) sweep_heads(shard);
   return true;
 }
 
-StoredHeadPtr Index::refresh(const CacheKey& key, const StoredHeadPtr& old_head, const StoredHeadPtr& new_head) {
-  const uint64_t hash = owner_hash(key.path);
-  Shard& shard = shard_of(hash);
+bool Index::replace_head(const KeyHash& hash, const StoredHeadPtr& head, const Place* record) {
+  Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);
-  Generation* generation = find_generation(shard, hash, key, old_head.get());
-  if (!generation) return nullptr;
-  account(*generation, -1);
-  generation->head = new_head;
-  account(*generation, +1);
-  return new_head;
+  Generation* generation = find_generation(shard, hash, head->generation);
+  if (!generation) return false;
+  if (record) {
+    generation->head_record = *record;
+    ++generation->revision;
+  }
+  set_head(shard, *generation, head);
+  return true;
 }
 
-void Index::invalidate(const std::string& path) {
-  const uint64_t hash = owner_hash(path);
-  Shard& shard = shard_of(hash);
+void Index::insert_extent(Generation& generation, const Extent& extent) {
+  auto& extents = generation.extents;
+  const auto same_tier = [&](const Extent& other) { return other.place.tier() == extent.place.tier(); };
+  for (Extent& other : extents) {
+    if (!same_tier(other) || other.offset > extent.offset || other.end() < extent.end()) continue;
+    if (other.offset == extent.offset && other.end() == extent.end()) other.place = extent.place;
+    return;  // it adds nothing
+  }
+  const auto inside = [&](const Extent& other) {
+    return same_tier(other) && other.offset >= extent.offset && other.end() <= extent.end();
+  };
+  extents.erase(std::remove_if(extents.begin(), extents.end(), inside), extents.end());
+  const auto at = std::upper_bound(extents.begin(), extents.end(), extent.offset,
+                                   [](uint64_t offset, const Extent& e) { return offset < e.offset; });
+  extents.insert(at, extent);
+}
+
+bool Index::add_extents(const FillTicket& ticket, uint64_t id, const std::vector<Extent>& extents) {
+  Shard& shard = shard_of(ticket.key.path);
   std::lock_guard lock(shard.mutex);
-  const auto [first, last] = shard.fills.equal_range(hash);
+  if (ticket.doomed) return false;
+  Generation* generation = find_generation(shard, ticket.key, id);
+  if (!generation) return false;
+  for (const Extent& extent : extents) insert_extent(*generation, extent);
+  return true;
+}
+
+bool Index::add_copy(const KeyHash& hash, uint64_t id, const Extent& extent) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  Generation* generation = find_generation(shard, hash, id);
+  if (generation) insert_extent(*generation, extent);
+  return generation != nullptr;
+}
+
+void Index::remove(const KeyHash& hash, uint64_t id) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  const auto [first, last] = shard.generations.equal_range(hash.path);
   for (auto it = first; it != last; ++it) {
-    if (it->second->path == path) it->second->doomed = true;
+    if (it->second.id == id && it->second.query == hash.query) return erase(shard, it);
   }
-  Object* object = find_object(shard, hash, path);
-  if (!object) return;
-  for (const auto& generation : object->generations) account(generation, -1);
-  object->generations.clear();
-  erase_if_empty(shard, hash, path);
 }
 
-void Index::drop(const CacheKey& key, const StoredHeadPtr& head) {
-  const uint64_t hash = owner_hash(key.path);
-  Shard& shard = shard_of(hash);
+bool Index::invalidate(uint64_t path_hash) {
+  Shard& shard = shard_of(path_hash);
   std::lock_guard lock(shard.mutex);
-  Object* object = find_object(shard, hash, key.path);
-  if (!object) return;
-  std::erase_if(object->generations, [&](const Generation& generation) {
-    if (generation.head != head || generation.query != key.query) return false;
-    account(generation, -1);
-    return true;
-  });
-  erase_if_empty(shard, hash, key.path);
-}
-
-void Index::sweep(const std::vector<uint64_t>& owners) {
-  uint64_t previous = 0;
-  for (const uint64_t hash : owners) {
-    if (hash == previous) continue;  // the pieces of one object lie side by side
-    previous = hash;
-    Shard& shard = shard_of(hash);
-    std::lock_guard lock(shard.mutex);
-    const auto [first, last] = shard.objects.equal_range(hash);
-    std::vector<std::string> emptied;
-    for (auto it = first; it != last; ++it) {
-      std::erase_if(it->second.generations, [&](Generation& generation) {
-        account(generation, -1);
-        std::erase_if(generation.extents, [&](const Extent& extent) { return !still_there(extent); });
-        if (generation.extents.empty()) return true;
-        account(generation, +1);
-        return false;
-      });
-      if (it->second.generations.empty()) emptied.push_back(it->second.path);
-    }
-    for (const auto& path : emptied) erase_if_empty(shard, hash, path);
+  bool any = false;
+  const auto [first_fill, last_fill] = shard.fills.equal_range(path_hash);
+  for (auto it = first_fill; it != last_fill; ++it) it->second->doomed = any = true;
+  auto [it, last] = shard.generations.equal_range(path_hash);
+  while (it != last) {
+    any = true;
+    erase(shard, it++);
   }
+  return any;
 }
 
 }  // namespace nezha::cache

@@ -1,12 +1,14 @@
-// Index: which responses are stored, and where their bytes lie. In memory, sharded by path.
+// Index: which responses are stored, and where their records lie. In memory, sharded by path; about 60 bytes a record.
 // A generation is one version of one representation: a head and the extents of its bytes; extents of two generations
-// are never mixed. Invalidation is by path and dooms the fills under way for it, so that a racing fill cannot bring
-// old bytes back.
-// Threads: any; each call holds one shard's lock for a short time.
+// are never mixed. Heads are kept decoded while they are in use, within a budget, and otherwise on the medium alone.
+// Knows no medium beyond pinning places; what must be written is the store's business.
+// Threads: any; each call holds one shard's lock for a short time and never blocks on a medium.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +21,8 @@
 #include "nezha/http/range.h"
 
 namespace nezha::cache {
+
+KeyHash hash_of(const CacheKey& key);
 
 // A piece of a representation and where it is kept.
 struct Extent {
@@ -33,65 +37,122 @@ struct PinnedBody {
   std::vector<PinnedBytes> pieces;
 };
 
-// Held by a fill from before its request is sent until it publishes or gives up. Does not outlive the Index.
+// Held by a fill from before its request is sent until it ends. Does not outlive the Index.
 struct FillTicket {
-  std::string path;
+  KeyHash key;
+  uint64_t generation = 0;  // that the fill will publish, unless it joins an older one
   std::atomic<bool> doomed{false};
+  std::atomic<bool> ended{false};  // its readers may hold on to it for longer
 };
 
 class Index {
  public:
-  explicit Index(Tier& tier) : tier_(tier) {}
+  // `head_bytes_max`: of decoded heads. The tiers are indexed by Place::tier() and outlive the index.
+  Index(std::vector<Tier*> tiers, uint64_t head_bytes_max);
 
-  // The stored response that this request selects, or null.
-  StoredHeadPtr find(const CacheKey& key, const http::Fields& request);
-  // The bytes of `range` of exactly this head's generation; nothing when some are missing or were reclaimed.
-  std::optional<PinnedBody> pin(const CacheKey& key, const StoredHeadPtr& head, http::ByteRange range);
+  // What find() saw: a head, or the place of one that must be decoded first, or neither.
+  struct Found {
+    StoredHeadPtr head;
+    uint64_t undecoded = 0;  // a generation; then `record` is its head record
+    PinnedBytes record;
+  };
+  // The newest stored response under the key that this request selects (RFC 9111 §4). `count`: as a read of the object.
+  Found find(const KeyHash& hash, const CacheKey& key, const http::Fields& request, bool count);
+  // Keeps a decoded head. A head that is not the generation's latest is not kept.
+  void set_decoded(const KeyHash& hash, const Place& record, const StoredHeadPtr& head);
 
-  std::shared_ptr<FillTicket> begin_fill(const CacheKey& key);
-  // Makes the extents visible. Joins the generation in place when both have the same strong validator and length,
-  // replaces it otherwise. Does nothing for a doomed ticket. Returns whether it was published.
-  bool publish(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head, std::vector<Extent> extents);
-  // After a 304: the same generation under a new head. The head in force afterwards, or null when it is gone.
-  StoredHeadPtr refresh(const CacheKey& key, const StoredHeadPtr& old_head, const StoredHeadPtr& new_head);
-  // Drops everything under the path, with every query and variant, and dooms its fills.
-  void invalidate(const std::string& path);
-  // Drops one generation (its bytes turned out to be gone or bad).
-  void drop(const CacheKey& key, const StoredHeadPtr& head);
-  // For the tier: drops extents that were reclaimed from the objects with these owner hashes.
-  void sweep(const std::vector<uint64_t>& owners);
+  // The bytes of `range` of this generation; nothing when some are missing. Faster tiers first.
+  std::optional<PinnedBody> pin(const KeyHash& hash, uint64_t generation, http::ByteRange range);
 
-  static uint64_t owner_hash(const std::string& path);
-  size_t object_count() const { return objects_.load(std::memory_order_relaxed); }
+  std::shared_ptr<FillTicket> begin_fill(const KeyHash& hash);
+  bool is_filling(const KeyHash& hash);
+  // The next number of all that are given to generations and tombstones. Higher than any before.
+  uint64_t next_generation() { return next_generation_.fetch_add(1); }
+
+  // Every generation under the key, newest first. A head is null while it is not decoded.
+  struct Entry {
+    uint64_t generation = 0;
+    Place head_record;
+    uint32_t revision = 0;
+    StoredHeadPtr head;
+  };
+  std::vector<Entry> entries(const KeyHash& hash);
+  // Adds a generation without bytes. False for a doomed ticket.
+  bool insert(const FillTicket& ticket, const Place& record, const StoredHeadPtr& head);
+  // Puts a new head into a generation: in memory alone when there is no `record`. False when the generation is gone.
+  bool replace_head(const KeyHash& hash, const StoredHeadPtr& head, const Place* record);
+  // False when the ticket is doomed or the generation is gone.
+  bool add_extents(const FillTicket& ticket, uint64_t generation, const std::vector<Extent>& extents);
+  // The same, for bytes that were copied: whatever the state of fills.
+  bool add_copy(const KeyHash& hash, uint64_t generation, const Extent& extent);
+  void remove(const KeyHash& hash, uint64_t generation);
+  // Drops everything under the path, with every query and variant, and dooms its fills. False: there was neither.
+  bool invalidate(uint64_t path_hash);
+
+  // For reclaiming: what the index knows of a record that lies at `place`.
+  struct Liveness {
+    bool live = false;
+    unsigned reads = 0;
+    bool elsewhere = false;  // kExtent: another tier holds these bytes too
+    uint32_t revision = 0;
+  };
+  Liveness liveness(const Record& record, const Place& place);
+  unsigned reads(const KeyHash& hash, uint64_t generation);
+  // Whether this extent lies at `place`, and not in the other tier as well.
+  bool needs_copy(const Record& extent, const Place& place, uint8_t tier);
+  void clear_reads(const KeyHash& hash, uint64_t generation);
+  // The record lies somewhere else now.
+  void move(const Record& record, const Place& from, const Place& to);
+  // Or nowhere. True when that left its generation without head or without bytes, and it was dropped.
+  bool forget(const Record& record, const Place& place);
+
+  // Reading a tier in: tombstones first, then the rest in the order it was written. finish() drops what has no head.
+  void recover_tombstone(const Record& tombstone);
+  void recover(const Record& record, const Place& place);
+  void finish_recovery();
+
+  size_t generation_count() const { return generations_.load(std::memory_order_relaxed); }
   uint64_t head_bytes() const { return head_bytes_.load(std::memory_order_relaxed); }
+  // An estimate of what the entries themselves take.
+  uint64_t entry_bytes() const;
 
  private:
   struct Generation {
-    std::string query;
-    StoredHeadPtr head;
-    std::vector<Extent> extents;  // sorted by offset; may overlap
+    uint64_t query = 0;
+    uint64_t id = 0;
+    Place head_record;
+    StoredHeadPtr head;                                 // while decoded
+    boost::container::small_vector<Extent, 1> extents;  // sorted by offset; of several tiers may overlap
+    uint32_t revision = 0;
+    uint8_t reads = 0;      // saturating, for the policy
+    bool used = false;      // the decoded head, since the last sweep
+    bool has_head = false;  // always, once recovery has ended
   };
-  struct Object {
-    std::string path;
-    std::vector<Generation> generations;
-  };
+  using Map = std::unordered_multimap<uint64_t, Generation>;  // by path hash
   struct Shard {
     std::mutex mutex;
-    std::unordered_multimap<uint64_t, Object> objects;     // by owner_hash
+    Map generations;
     std::unordered_multimap<uint64_t, FillTicket*> fills;  // a ticket leaves when it is destroyed
+    uint64_t head_bytes = 0;
+    size_t sweep_bucket = 0;
+    // While recovering: what must not come back.
+    std::unordered_map<uint64_t, uint64_t> dead_paths;  // up to this generation
+    std::unordered_map<uint64_t, char> dead_generations;
   };
-  using ObjectPosition = std::unordered_multimap<uint64_t, Object>::iterator;
 
-  Shard& shard_of(uint64_t hash) { return shards_[hash % shards_.size()]; }
-  static Object* find_object(Shard& shard, uint64_t hash, const std::string& path);
-  static Generation* find_generation(Shard& shard, uint64_t hash, const CacheKey& key, const StoredHead* head);
-  void account(const Generation& generation, int sign);
-  bool still_there(const Extent& extent) { return tier_.pin(extent.place).has_value(); }
-  void erase_if_empty(Shard& shard, uint64_t hash, const std::string& path);
+  Shard& shard_of(uint64_t path_hash) { return shards_[path_hash % shards_.size()]; }
+  static Generation* find_generation(Shard& shard, const KeyHash& hash, uint64_t id);
+  void erase(Shard& shard, Map::iterator at);
+  void set_head(Shard& shard, Generation& generation, StoredHeadPtr head);
+  void sweep_heads(Shard& shard);
+  static void insert_extent(Generation& generation, const Extent& extent);
+  bool covered_elsewhere(const Generation& generation, const Extent& extent) const;
 
-  Tier& tier_;
+  const std::vector<Tier*> tiers_;
+  const uint64_t shard_head_bytes_max_;
   std::array<Shard, 64> shards_;
-  std::atomic<size_t> objects_{0};
+  std::atomic<uint64_t> next_generation_{1};
+  std::atomic<size_t> generations_{0};
   std::atomic<uint64_t> head_bytes_{0};
 };
 

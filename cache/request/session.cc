@@ -54,6 +54,7 @@ class Session final : public RequestSide {
   net::Task<> store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket,
                                std::string cache_status);
 
+  net::Task<StoredHeadPtr> find_stored();
   bool answerable_from_bytes(const StoredHead& head) const;
   std::optional<http::ByteRange> wanted_range(const StoredHead& head) const;
   http::RequestHead upstream_request(const Candidate* candidate) const;
@@ -196,12 +197,21 @@ std::optional<http::ByteRange> Session::wanted_range(const StoredHead& head) con
   return http::ByteRange{0, total};
 }
 
+// The stored response that this request selects, brought in from its medium if need be.
+net::Task<StoredHeadPtr> Session::find_stored() {
+  bool must_load = false;
+  StoredHeadPtr head = deps_.store.find_now(classified_.key, request_.fields, must_load);
+  if (must_load) head = co_await deps_.store.find(classified_.key, request_.fields);
+  deps_.store.note_request(classified_.key, head);
+  co_return head;
+}
+
 net::Task<Session::Step> Session::look_up() {
-  const StoredHeadPtr head = deps_.index.find(classified_.key, request_.fields);
+  const StoredHeadPtr head = co_await find_stored();
   if (head && answerable_from_bytes(*head)) {
     const auto range = classified_.head ? std::optional(http::ByteRange{}) : wanted_range(*head);
     std::optional<PinnedBody> pinned;
-    if (range) pinned = deps_.index.pin(classified_.key, head, *range);
+    if (range) pinned = deps_.store.pin(classified_.key, head, *range);
     const bool usable = !range || pinned;
     const Reuse reuse = reuse_of(*head, classified_, classified_.upstream->freshness, deps_.clock.wall());
     if (usable && reuse.kind == Reuse::Kind::kServe) {
@@ -309,7 +319,7 @@ net::Task<Session::Step> Session::forward() {
   const bool ranges_need_strong = classified_.range && candidate_.head && !candidate_.head->strong();
   const bool may_ask = has_validator && may_add_condition(*candidate_.head);
   const bool revalidate = may_ask && !ranges_need_strong && !classified_.multiple_ranges;
-  const auto ticket = deps_.index.begin_fill(classified_.key);
+  const auto ticket = deps_.store.begin_fill(classified_.key);
   const http::RequestHead request = upstream_request(revalidate ? &candidate_ : nullptr);
   auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
   if (!done) {
@@ -333,9 +343,9 @@ net::Task<Session::Step> Session::forward() {
       const auto head =
           refreshed(*candidate_.head, got.head.fields, classified_.credentials, got.request_time, got.response_time);
       if (may_stay(*candidate_.head, *head))
-        deps_.index.refresh(classified_.key, candidate_.head, head);
+        co_await deps_.store.refresh(classified_.key, candidate_.head, head);
       else
-        deps_.index.drop(classified_.key, candidate_.head);
+        co_await deps_.store.drop(classified_.key, candidate_.head);
       co_await answer_from_store(head, std::move(candidate_.pinned), std::move(status));
       co_return Step::kDone;
     }
@@ -408,12 +418,12 @@ net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<
     delivery.head = partial ? stored_partial_text(*head, pinned->range, opts)
                             : stored_head_text(*head, head->total_bytes, false, opts);
     deps_.metrics.hit_bytes.add(static_cast<double>(pinned->range.size_bytes()));
-    delivery.body = make_pinned_source(std::move(*pinned));
+    delivery.body = make_pinned_source(deps_.store, std::move(*pinned));
   }
   counter.add();
   const bool readable = co_await send(std::move(delivery));
   // The client comes again, and then finds the source instead of the same broken bytes.
-  if (!readable) deps_.index.drop(classified_.key, head);
+  if (!readable) co_await deps_.store.drop(classified_.key, head);
 }
 
 // False when the fill takes no more readers; nothing was sent then.
@@ -434,12 +444,12 @@ net::Task<bool> Session::answer_from_fill(const std::shared_ptr<Fill>& fill, std
 
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
-  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
   const http::RequestHead request = upstream_request(nullptr);
   auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
-  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
   if (!done && client_broke_) {
     co_await refuse(400, done.error().message, "detail=bad-request-body");
     co_return Step::kDone;
@@ -465,7 +475,7 @@ class RelaySource final : public BodySource {
     if (!ready_) return std::nullopt;
     ready_ = false;
     if (failed_) return Result<PinnedBytes>(*failed_);
-    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr});
+    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr, {}});
   }
   net::Task<> wait() override {
     const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);

@@ -1,65 +1,193 @@
-// Tier: where body bytes are kept. Reserve, then write, then publish (in the index); bytes are read through a pin.
-// A tier never hands out bytes that were not written in full, and never holds more than its size.
-// Threads: any. write() may block on the medium: call it on a worker. pin() never blocks.
+// Tier: records on one medium, in segments of equal size that are written from front to back and given up whole.
+// Knows bytes, not HTTP: what a record belongs to is the caller's (the index's) business, and so is which records of a
+// segment being reclaimed are worth keeping. Never hands out bytes that were not written in full, never holds more than
+// its size.
+//
+// Two append streams, probation and main, each with one open segment. One segment is kept back for reclaiming itself.
+// Threads: any. Calls marked "blocks" wait for the medium: not on a loop.
 #pragma once
 
-#include <cstdint>
+#include <array>
+#include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "nezha/base/result.h"
-#include "nezha/config/settings.h"
+#include "cache/policy/policy.h"
+#include "cache/tier/format.h"
+#include "cache/tier/medium.h"
+#include "nezha/base/clock.h"
 
 namespace nezha::cache {
 
-// Where a record lies. Valid until its segment is reclaimed; pin() tells.
+// Where a record's data lies. Valid until its segment is reclaimed: the index forgets it before.
 struct Place {
-  uint32_t segment = 0;
-  uint32_t epoch = 0;  // of the segment, raised when it is reclaimed
-  uint32_t offset_bytes = 0;
+  uint32_t segment = 0;  // the tier's id in the highest byte
+  uint32_t slot = 0;
+  uint32_t offset_units = 0;  // of 64 bytes
   uint32_t size_bytes = 0;
+
+  uint8_t tier() const { return static_cast<uint8_t>(segment >> 24); }
+  uint32_t number() const { return segment & 0xFFFFFF; }
+  uint64_t offset_bytes() const { return static_cast<uint64_t>(offset_units) * format::kSmallAlignBytes; }
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Bytes in the tier that stay in place while this value lives.
+// Bytes in a tier, or in memory on their way there, that stay in place while this value lives.
 struct PinnedBytes {
   std::string_view bytes;
   std::shared_ptr<const void> pin;
+  std::optional<Place> place;  // of the whole record; absent for bytes that need no loading
 };
+
+struct TierOptions {
+  uint8_t id = 0;
+  uint64_t size_bytes = 0;     // hard limit of all segments
+  uint64_t segment_bytes = 0;  // 0: chosen from the size
+};
+
+// What an earlier process left, by what became of it.
+struct TierRecovery {
+  size_t segments = 0;
+  size_t damaged = 0;                  // given up: nothing in them could be trusted
+  std::vector<std::string> set_aside;  // not ours or of another version: where they are now
+};
+
+struct Segment;  // segment.h
 
 class Tier {
  public:
-  // Space promised to one fill; given back when destroyed.
-  class Reservation {
-   public:
-    virtual ~Reservation() = default;
+  // Takes over the segments that are there. Blocks. Fails with kFixInput: the size is under kTierBytesMin, or the
+  // medium cannot be listed.
+  static Result<std::unique_ptr<Tier>> open(std::unique_ptr<Medium> medium, const TierOptions& options,
+                                            const Clock& clock);
+  ~Tier();
+
+  // Space promised to one fill; given back when destroyed. Null when the tier could not hold the fill beside those
+  // already promised.
+  class Reservation;
+  std::unique_ptr<Reservation> reserve(uint64_t size_bytes);
+
+  struct Appended {
+    Place place;
+    PinnedBytes bytes;  // pinned, so that the segment stays until the index knows the place
   };
+  // Blocks. Fails with kRetryLater when a segment must be reclaimed first, with kGiveUp on an error of the medium.
+  // REQUIRES: bytes.size() <= record_bytes_max().
+  Result<Appended> append(Queue queue, const Record& record, std::string_view bytes);
+  // The same, with the segment that is kept back: for records that a reclaim keeps.
+  Result<Appended> append_kept(const Record& record, std::string_view bytes);
+  // Writes a tombstone; outlives power when it returns and `durable` is set. Blocks. Fails as append() does.
+  Result<void> append_tombstone(Record tombstone, bool durable);
 
-  virtual ~Tier() = default;
-  // Fails with kGiveUp when the tier could not hold the fill beside those already promised: relay without storing.
-  virtual Result<std::unique_ptr<Reservation>> reserve(uint64_t size_bytes) = 0;
-  // Copies the bytes in and notes who owns them, reclaiming the oldest segment when there is no room.
-  // `owner` is the hash of the index path, handed back through the reclaim callback.
-  // Fails with kGiveUp: no room (all segments pinned, disk full) or an I/O error.
-  // REQUIRES: bytes.size() <= limits::kPieceBytes.
-  virtual Result<Place> write(uint64_t owner, std::string_view bytes) = 0;
-  // Nothing when the record's segment was reclaimed.
-  virtual std::optional<PinnedBytes> pin(const Place& place) = 0;
-  // Reclaims the oldest segment that nobody reads. False when there is none.
-  virtual bool reclaim_oldest() = 0;
+  // REQUIRES: the caller knows that the segment was not given back: it holds the index's lock, or another pin.
+  PinnedBytes pin(const Place& place) const;
+  // Whether the bytes can be read without waiting and were found to be what was written. Cheap; a hint.
+  bool is_ready(const Place& place) const;
+  // Makes it so. Blocks. Fails with kGiveUp: the medium cannot read them, or they are not what was written.
+  // REQUIRES: the place is pinned.
+  Result<void> make_ready(const Place& place);
 
-  virtual uint64_t size_bytes() const = 0;  // the hard limit
-  virtual uint64_t used_bytes() const = 0;
+  // Reclaiming, in three steps: take a segment out of service, move or forget its records, give it back.
+  struct Victim {
+    uint32_t number = 0;
+    Queue queue = Queue::kProbation;
+  };
+  // The oldest sealed segment of the queue that nobody reads or writes, or of the other queue; nothing: there is none.
+  std::optional<Victim> take_victim(Queue preferred);
+  // Back into service, untouched.
+  void put_back(const Victim& victim);
+  using Visit = std::function<void(const Record&, const Place&)>;
+  // The records of a segment out of service, oldest first. Blocks.
+  void visit_victim(const Victim& victim, const Visit& visit);
+  // Whether a tombstone found in a victim is still needed: older segments are there that may hold what it forbids.
+  bool tombstone_needed(const Record& tombstone, const Victim& victim) const;
+  // Wipes it, so that its records do not come back with a restart. Fails with kGiveUp when that cannot be written: the
+  // tier must be abandoned. REQUIRES: the index holds no place in it. Blocks.
+  Result<void> give_back(const Victim& victim);
+
+  // Every record of the segments taken over at open(), oldest first. Blocks.
+  void visit_recovered(const Visit& visit);
+  const TierRecovery& recovery() const { return recovery_; }
+
+  // No more appends; nothing of it outlives the process. What is pinned or indexed stays readable.
+  void abandon();
+  bool abandoned() const { return abandoned_; }
+
+  uint8_t id() const { return id_; }
+  bool durable() const { return medium_->durable(); }
+  std::string name() const { return medium_->name(); }
+  uint64_t segment_bytes() const { return segment_bytes_; }
+  uint64_t record_bytes_max() const;
+  // Pieces of long bodies of this size fill segments without much waste; at most limits::kPieceBytes.
+  uint64_t piece_bytes() const;
+  uint64_t size_bytes() const { return segments_max_ * segment_bytes_; }
+  uint64_t used_bytes() const;
+  uint64_t queue_bytes(Queue queue) const;
+  // What can be appended before a segment must be reclaimed.
+  uint64_t free_bytes() const;
+  // Bytes written for the first time, and again because a reclaim kept them.
+  uint64_t appended_bytes() const { return appended_bytes_; }
+  uint64_t kept_bytes() const { return kept_bytes_; }
+
+ private:
+  using SegmentPtr = std::shared_ptr<Segment>;
+  struct Slot {
+    SegmentPtr segment;
+    uint32_t slot = 0;
+    uint64_t offset = 0;
+  };
+  enum class Use { kNormal, kKept, kTombstone };
+
+  Tier(std::unique_ptr<Medium> medium, const TierOptions& options, const Clock& clock);
+  Result<void> take_over();
+  Result<void> adopt(uint32_t number);
+  void drop_surplus();
+  Result<Appended> append(Queue queue, Use use, const Record& record, std::string_view bytes);
+  Result<Slot> allocate(Queue queue, Use use, uint64_t size_bytes);
+  Result<void> open_segment(Queue queue, bool may_use_last);
+  Result<SegmentPtr> new_segment();
+  void collect_released();
+  Result<void> write_record(const Slot& slot, const Record& record, std::string_view bytes);
+  void visit_segment(Segment& segment, const Visit& visit) const;
+  bool block_is_resident(const Segment& segment, const Place& place) const;
+
+  const uint8_t id_;
+  const Clock& clock_;
+  const std::unique_ptr<Medium> medium_;
+  uint64_t segment_bytes_ = 0;
+  uint64_t segments_max_ = 0;
+  TierRecovery recovery_;
+
+  mutable std::mutex mutex_;
+  uint64_t reserved_bytes_ = 0;
+  uint64_t next_sequence_ = 1;
+  size_t segment_count_ = 0;
+  std::vector<SegmentPtr> segments_;  // by number; the vector never moves, a pointer is set once
+  std::array<SegmentPtr, 2> open_;    // by queue
+  std::array<std::deque<SegmentPtr>, 2> sealed_;
+  std::deque<SegmentPtr> free_;
+  std::vector<SegmentPtr> released_;  // reclaimed while still being read
+  std::atomic<bool> abandoned_{false};
+  bool growing_ = true;  // the medium has had room so far
+  std::atomic<uint64_t> appended_bytes_{0};
+  std::atomic<uint64_t> kept_bytes_{0};
 };
 
-// Called after a segment was reclaimed, with the owners of its records (with repetitions). No tier lock is held.
-using Reclaimed = std::function<void(const std::vector<uint64_t>& owners)>;
+class Tier::Reservation {
+ public:
+  Reservation(Tier& tier, uint64_t size_bytes) : tier_(tier), size_bytes_(size_bytes) {}
+  ~Reservation();
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
 
-// kNvme, kPmem: files in settings.path, which is created when missing and locked against a second process.
-// kMemory: anonymous memory. Segment files of an earlier process are removed: nothing of them is trusted.
-// Fails with kFixInput: the directory cannot be made, written or locked, or the size is under 16 MiB.
-Result<std::unique_ptr<Tier>> make_segment_tier(const config::TierSettings& settings, Reclaimed reclaimed);
+ private:
+  Tier& tier_;
+  const uint64_t size_bytes_;
+};
 
 }  // namespace nezha::cache

@@ -89,6 +89,8 @@ class PoolWorkers final : public Workers {
     co_await asio::async_initiate<const asio::use_awaitable_t<Executor>, void()>(std::move(initiation), use_task);
   }
 
+  void start(std::function<void()> work) override { asio::post(pool_, std::move(work)); }
+
  private:
   asio::thread_pool pool_;
 };

@@ -51,7 +51,7 @@ class TemporaryFolder {
 
 CacheOptions small_tier(uint64_t size_bytes, const std::string& path = "") {
   CacheOptions options;
-  options.tier = {path.empty() ? config::Medium::kMemory : config::Medium::kNvme, path, size_bytes};
+  options.tiers = {{path.empty() ? config::Medium::kMemory : config::Medium::kNvme, path, size_bytes}};
   return options;
 }
 
@@ -66,7 +66,7 @@ TEST(SmallTier, RelaysWhatIsLargerThanItself) {
       EXPECT_TRUE(answer.body == body_of(target));
     }
     EXPECT_EQ(origin.count(), 2u);
-    EXPECT_EQ(cache.index().object_count(), 0u);
+    EXPECT_EQ(cache.store().generation_count(), 0u);
     const std::string small = "/small-" + std::to_string(kMiB);
     EXPECT_TRUE(cache.ask(get(small)).body == body_of(small));
     EXPECT_TRUE(cache.wait_stored(small)) << "the tier still works";
@@ -89,14 +89,14 @@ TEST(SmallTier, NeverGrowsBeyondItsSizeUnderRandomLoad) {
         const std::string target = "/" + std::to_string(random() % 30) + "-" + std::to_string(size / 1000 * 1000);
         const ClientAnswer answer = client.ask(get(target));
         EXPECT_TRUE(answer.complete() && answer.body == body_of(target)) << target;
-        if (folder.bytes_on_disk() > kSize || cache.tier().used_bytes() > kSize) over = true;
+        if (folder.bytes_on_disk() > kSize || cache.store().fill_tier().used_bytes() > kSize) over = true;
       }
     });
   }
   for (auto& client : clients) client.join();
   EXPECT_FALSE(over);
   EXPECT_LE(folder.bytes_on_disk(), kSize);
-  EXPECT_GT(cache.index().object_count(), 0u);
+  EXPECT_GT(cache.store().generation_count(), 0u);
 }
 
 TEST(SmallTier, ManyFillsAtOnceRelayWhatDoesNotFit) {
@@ -132,7 +132,7 @@ TEST(Reclaim, LeavesASlowReadersBytesAlone) {
 TEST(Reclaim, TheIndexHasItsOwnLimit) {
   ScriptedOrigin origin(sized);
   CacheOptions options = small_tier(64 * kMiB);
-  options.index_bytes_max = 100'000;
+  options.limits.entry_bytes_max = 100'000;
   CacheUnderTest cache(origin.port(), options);
   RawClient client = cache.connect();
   for (int i = 0; i < 3000; ++i) {
@@ -140,8 +140,8 @@ TEST(Reclaim, TheIndexHasItsOwnLimit) {
     ASSERT_EQ(client.ask(get(target)).body.size(), 20'000u);
   }
   // One segment's objects are the grain: 8 MiB of 20 kB objects are about 420 heads.
-  EXPECT_LT(cache.index().object_count(), 1000u);
-  EXPECT_GT(cache.index().object_count(), 0u);
+  EXPECT_LT(cache.store().generation_count(), 1000u);
+  EXPECT_GT(cache.store().generation_count(), 0u);
 }
 
 TEST(FullDevice, TurnsIntoPassThrough) {
@@ -186,9 +186,9 @@ TEST(BrokenSegment, IsForgottenAfterOneFailedRead) {
 TEST(TwoProcesses, CannotShareAFolder) {
   const TemporaryFolder folder;
   const config::TierSettings settings{config::Medium::kNvme, folder.path(), 16 * kMiB};
-  const auto first = cache::make_segment_tier(settings, [](const auto&) {});
+  const auto first = cache::make_medium(settings);
   ASSERT_TRUE(first);
-  const auto second = cache::make_segment_tier(settings, [](const auto&) {});
+  const auto second = cache::make_medium(settings);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find(folder.path()), std::string::npos);
   EXPECT_EQ(second.error().remedy, Remedy::kFixInput);

@@ -49,7 +49,7 @@ TEST(Uploads, AGetWithABodyIsRelayedAndNotStored) {
   CacheUnderTest cache(origin.port(), with_freshness(Mode::kTtl, 600));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(cache.ask(get("/x", "Content-Length: 5\r\n") + "hello").body, "hello");
   EXPECT_EQ(origin.count(), 2u);
-  EXPECT_EQ(cache.index().object_count(), 0u);
+  EXPECT_EQ(cache.store().generation_count(), 0u);
 }
 
 class Expect : public testing::Test {

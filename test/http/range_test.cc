@@ -194,7 +194,7 @@ TEST(RangeMiss, OddPartialAnswersAreRelayedAndNeverStored) {
       EXPECT_EQ(answer.body, "0123456789") << odd.why;
     }
     EXPECT_EQ(origin.count(), 2u) << odd.why;
-    EXPECT_EQ(cache.index().object_count(), 0u) << odd.why;
+    EXPECT_EQ(cache.store().generation_count(), 0u) << odd.why;
   }
 }
 

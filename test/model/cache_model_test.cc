@@ -221,7 +221,7 @@ TEST(CacheModel, EveryAnswerWasCurrent) {
   ScriptedOrigin origin(
       [&](OriginConnection& connection, const RecordedRequest& request) { model.serve(connection, request); });
   CacheOptions options = with_freshness(config::Freshness::Mode::kRevalidate);
-  options.tier.size_bytes = 24 * kMiB;
+  options.tiers[0].size_bytes = 24 * kMiB;
   CacheUnderTest cache(origin.port(), options);
   const auto deadline = std::chrono::steady_clock::now() + time;
   std::atomic<size_t> checked{0};
@@ -237,7 +237,7 @@ TEST(CacheModel, EveryAnswerWasCurrent) {
   EXPECT_GT(checked, 0u);
   std::cout << checked << " answers checked, seed " << seed << ", "
             << cache.metric("nezha_cache_requests_total{result=\"revalidated\"}") << " from the store" << std::endl;
-  EXPECT_LE(cache.tier().used_bytes(), cache.tier().size_bytes());
+  EXPECT_LE(cache.store().fill_tier().used_bytes(), cache.store().fill_tier().size_bytes());
   EXPECT_TRUE(cache.drain(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
 }
 

@@ -33,18 +33,15 @@ T value_of(Result<T> result) {
 CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
     : log_(obs::make_null_log()), metrics_(obs::make_metrics()) {
   std::signal(SIGPIPE, SIG_IGN);
-  tier_ = value_of(
-      cache::make_segment_tier(options.tier, [this](const std::vector<uint64_t>& owners) { index_->sweep(owners); }));
-  index_ = std::make_unique<cache::Index>(*tier_);
-  resolver_ = value_of(net::make_resolver({{"127.0.0.1", 1}}));
   workers_ = net::make_workers(2);
+  store_ = value_of(cache::Store::open(options.tiers, options.limits, {*workers_, clock_, *log_, *metrics_}));
+  resolver_ = value_of(net::make_resolver({{"127.0.0.1", 1}}));
   routes_ = std::make_unique<cache::RouteStore>(routes_to(origin_port, options));
   config::ListenSettings listen;
   listen.http.push_back({"127.0.0.1", 0});
   listen.https.push_back({"127.0.0.1", 0});
-  server_ = value_of(cache::start_server(
-      {*routes_, *index_, *tier_, *resolver_, *workers_, clock_, *log_, *metrics_, options.index_bytes_max}, listen,
-      options.loops));
+  server_ = value_of(
+      cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_}, listen, options.loops));
 }
 
 CacheUnderTest::~CacheUnderTest() { clock_.shorten_timeouts(std::chrono::seconds(0)); }
@@ -68,7 +65,12 @@ double CacheUnderTest::metric(const std::string& series) const {
 }
 
 bool CacheUnderTest::wait_stored(const std::string& path, const std::string& query) {
-  return eventually([&] { return index_->find({"data.example" + path, query}, {}) != nullptr; });
+  return eventually([&] {
+    bool must_load = false;
+    const auto head = store_->find_now({"data.example" + path, query}, {}, must_load);
+    // Visible piece by piece, a response is there when its fill has ended.
+    return head && !store_->is_filling(head->key);
+  });
 }
 
 }  // namespace nezha::test

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "cache/index/index.h"
+#include "cache/store/store.h"
 #include "nezha/config/settings.h"
 #include "test/support/raw_client.h"
 #include "test/support/test_clock.h"
@@ -28,8 +28,8 @@ namespace nezha::test {
 struct CacheOptions {
   config::Freshness freshness{config::Freshness::Mode::kHttp, std::chrono::seconds(0)};
   config::Protocol protocol = config::Protocol::kHttp;
-  config::TierSettings tier{config::Medium::kMemory, "", 64 * 1024 * 1024};
-  uint64_t index_bytes_max = 64 * 1024 * 1024;
+  std::vector<config::TierSettings> tiers{{config::Medium::kMemory, "", 64 * 1024 * 1024}};
+  cache::StoreLimits limits{16 * 1024 * 1024, 64 * 1024 * 1024, 64 * 1024 * 1024};
   size_t loops = 2;
   bool tls_endpoint = false;  // the upstream's endpoint is https://: for the relay by server name
 };
@@ -53,8 +53,7 @@ class CacheUnderTest {
   ClientAnswer ask(std::string_view request, bool to_head = false) const;
 
   TestClock& clock() { return clock_; }
-  cache::Tier& tier() { return *tier_; }
-  cache::Index& index() { return *index_; }
+  cache::Store& store() { return *store_; }
   size_t connections() const;
   bool drain(SteadyTime deadline);  // cache::Server::drain()
   // The value of a series, 0 when there is none: `nezha_cache_requests_total{result="hit"}`.
@@ -66,10 +65,9 @@ class CacheUnderTest {
   TestClock clock_;
   std::unique_ptr<obs::Log> log_;
   std::unique_ptr<obs::Metrics> metrics_;
-  std::unique_ptr<cache::Tier> tier_;
-  std::unique_ptr<cache::Index> index_;
-  std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<net::Workers> workers_;
+  std::unique_ptr<cache::Store> store_;
+  std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<cache::RouteStore> routes_;
   std::unique_ptr<cache::Server> server_;
 };

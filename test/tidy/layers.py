@@ -42,7 +42,8 @@ HOMES = (
     ),  # Beast's input
     (r"boost/asio(?!/buffer\.hpp)", (r"src/net/", r"include/nezha/net/", r"cache/", r"test/")),
     (r"boost/beast", (r"src/http/", r"test/")),
-    (r"boost/(?!outcome|asio|beast)", (r"src/net/", r"src/http/")),
+    (r"boost/container/small_vector", (r"cache/index/",)),
+    (r"boost/(?!outcome|asio|beast|container/small_vector)", (r"src/net/", r"src/http/")),
     (r"nlohmann/", (r"src/k8s/", r"include/nezha/k8s/", r"webhook/", r"cli/", r"test/")),
     (r"yaml-cpp/", (r"src/config/", r"cli/")),
     (r"httplib\.h", (r"src/k8s/", r"webhook/", r"cache/admin/", r"test/")),

@@ -60,6 +60,8 @@ class Workers {
  public:
   virtual ~Workers() = default;
   virtual Task<> run(std::function<void()> work) = 0;
+  // Starts it without waiting; whoever needs to know has to be told by the work itself.
+  virtual void start(std::function<void()> work) = 0;
 };
 std::unique_ptr<Workers> make_workers(size_t threads);
 

@@ -1,0 +1,163 @@
+// Reclaiming a segment: what is worth it moves on (to main, or to the next tier), the rest is forgotten.
+#include <algorithm>
+
+#include "cache/store/store.h"
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr unsigned kReadsToStayUp = 2;  // in a tier above another one
+
+}  // namespace
+
+class Store::Reclaim {
+ public:
+  Reclaim(Store& store, Tier& tier, Tier::Victim victim) : store_(store), tier_(tier), victim_(victim) {
+    const size_t next = static_cast<size_t>(tier.id()) + 1;
+    if (next < store.tiers_.size() && !store.tiers_[next]->abandoned()) lower_ = store.tiers_[next].get();
+  }
+
+  Result<void> run() {
+    bool carried = true;
+    tier_.visit_victim(victim_, [&](const Record& record, const Place&) {
+      const bool tombstone =
+          record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
+      if (tombstone && carried && tier_.tombstone_needed(record, victim_))
+        carried = static_cast<bool>(tier_.append_tombstone(record, false));
+    });
+    if (!carried) {
+      tier_.put_back(victim_);
+      return fail(Remedy::kGiveUp, "no room to carry tombstones on");
+    }
+    tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
+      if (record.kind == RecordKind::kHead || record.kind == RecordKind::kExtent) settle(record, place);
+    });
+    Result<void> given = tier_.give_back(victim_);
+    if (!given) {
+      store_.deps_.log.error("a tier cannot be written and starts empty next time",
+                             {{"tier", tier_.name()}, {"reason", given.error().message}});
+      tier_.abandon();
+    }
+    return given;
+  }
+
+ private:
+  void settle(const Record& record, const Place& place) {
+    const Index::Liveness state = store_.index_.liveness(record, place);
+    if (!state.live) return;
+    if (keeps(record, place, state) && move(record, place, tier_, true)) return;
+    const bool demote = lower_ && !state.elsewhere;
+    if (demote && move(record, place, *lower_, false)) return;
+    const bool dropped = store_.index_.forget(record, place);
+    if (!dropped || lower_) return;
+    store_.policy_->on_evicted(record.key.query, place.size_bytes, victim_.queue);
+    // Older heads of it may lie in segments that are still there.
+    if (state.revision > 0) store_.forbid_evicted(record.key, record.generation);
+  }
+
+  // One answer per object and segment, so that its head and its bytes share their fate.
+  bool keeps(const Record& record, const Place& place, const Index::Liveness& state) {
+    const auto known = kept_.find(record.generation);
+    if (known != kept_.end()) return known->second;
+    const bool keep = lower_ ? state.reads >= kReadsToStayUp
+                             : store_.policy_->keep(record.key.query, place.size_bytes, victim_.queue, state.reads);
+    if (keep) store_.index_.clear_reads(record.key, record.generation);
+    kept_.emplace(record.generation, keep);
+    return keep;
+  }
+
+  bool move(const Record& record, const Place& place, Tier& to, bool kept) {
+    if (!tier_.make_ready(place)) return false;  // damaged: nobody shall have it
+    const PinnedBytes pinned = tier_.pin(place);
+    const auto appended =
+        kept ? to.append_kept(record, pinned.bytes) : store_.append(to, Queue::kProbation, record, pinned.bytes);
+    if (!appended) return false;
+    store_.index_.move(record, place, appended.value().place);
+    return true;
+  }
+
+  Store& store_;
+  Tier& tier_;
+  const Tier::Victim victim_;
+  Tier* lower_ = nullptr;
+  std::unordered_map<uint64_t, bool> kept_;  // by generation
+};
+
+Result<void> Store::make_room(Tier& tier) {
+  std::lock_guard one_at_a_time(*reclaim_mutexes_[tier.id()]);
+  if (tier.free_bytes() > 0) return ok();  // somebody else has just made some
+  return reclaim_one(tier);
+}
+
+Result<void> Store::shrink_index() {
+  Tier& tier = fill_tier();
+  std::lock_guard one_at_a_time(*reclaim_mutexes_[tier.id()]);
+  while (index_.entry_bytes() > limits_.entry_bytes_max) {
+    NEZHA_TRY(reclaim_one(tier));
+  }
+  return ok();
+}
+
+Result<void> Store::reclaim_one(Tier& tier) {
+  const Queue preferred = policy_->victim(tier.queue_bytes(Queue::kProbation), tier.queue_bytes(Queue::kMain));
+  const auto victim = tier.take_victim(preferred);
+  if (!victim) return fail(Remedy::kGiveUp, "all segments of the tier are being read");
+  return Reclaim(*this, tier, *victim).run();
+}
+
+// Within a reclaim: there is no other room to be made, so a tier that cannot take it is given up.
+void Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
+  for (auto& tier : tiers_) {
+    if (!tier->durable() || tier->abandoned()) continue;
+    if (!tier->append_tombstone({RecordKind::kGenerationTombstone, hash, generation, 0}, false)) tier->abandon();
+  }
+}
+
+void Store::note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body) {
+  if (tiers_.size() == 1 || body.pieces.empty()) return;
+  const KeyHash hash = hash_of(key);
+  Promotion job{hash, head->generation, {}};
+  uint64_t at = body.range.begin;
+  for (const PinnedBytes& piece : body.pieces) {
+    const bool whole = piece.place && piece.bytes.size() == piece.place->size_bytes;
+    if (whole && piece.place->tier() > 0 && !tiers_[piece.place->tier() - 1]->abandoned())
+      job.pieces.emplace_back(at, piece);
+    at += piece.bytes.size();
+  }
+  if (job.pieces.empty() || index_.reads(hash, head->generation) < kReadsToStayUp) return;
+  {
+    std::lock_guard lock(promotions_mutex_);
+    if (promotions_.size() >= limits::kPromotionsMax) return;
+    promotions_.push_back(std::move(job));
+  }
+  promotions_changed_.notify_one();
+}
+
+void Store::promote_until_stopped(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    Promotion job;
+    {
+      std::unique_lock lock(promotions_mutex_);
+      if (!promotions_changed_.wait(lock, stop, [&] { return !promotions_.empty(); })) return;
+      job = std::move(promotions_.front());
+      promotions_.pop_front();
+    }
+    promote(job);
+  }
+}
+
+void Store::promote(const Promotion& job) {
+  for (const auto& [offset, piece] : job.pieces) {
+    Tier& from = *tiers_[piece.place->tier()];
+    Tier& to = *tiers_[piece.place->tier() - 1];
+    const Record record{RecordKind::kExtent, job.key, job.generation, offset};
+    // Another request may have had it copied, or the object may be gone.
+    if (!index_.needs_copy(record, *piece.place, to.id()) || !from.make_ready(*piece.place)) continue;
+    const auto appended = append(to, Queue::kProbation, record, piece.bytes);
+    if (!appended) return;
+    index_.add_copy(job.key, job.generation, {offset, appended.value().place});
+  }
+}
+
+}  // namespace nezha::cache

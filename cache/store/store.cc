@@ -1,0 +1,321 @@
+#include "cache/store/store.h"
+
+#include <algorithm>
+
+#include "cache/index/head_record.h"
+#include "nezha/base/check.h"
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr uint64_t kPolicySeed = 0x6e657a6861;
+
+std::vector<Tier*> borrowed(const std::vector<std::unique_ptr<Tier>>& tiers) {
+  std::vector<Tier*> out;
+  for (const auto& tier : tiers) out.push_back(tier.get());
+  return out;
+}
+
+uint64_t policy_capacity(const std::vector<std::unique_ptr<Tier>>& tiers) {
+  uint64_t total = 0;
+  for (const auto& tier : tiers) total += tier->durable() ? tier->size_bytes() : 0;
+  return total ? total : tiers.front()->size_bytes();
+}
+
+bool same_generation(const StoredHead& a, const StoredHead& b) {
+  return a.strong() && b.strong() && http::strong_match(*a.etag, *b.etag) && a.total_bytes == b.total_bytes &&
+         a.credentials == b.credentials && a.status == b.status;
+}
+
+// Whether what a 304 changed must be known after a restart. A later date alone only makes the answer look older there.
+bool worth_writing(const StoredHead& before, const StoredHead& after) {
+  if (before.credentials != after.credentials || before.selecting != after.selecting) return true;
+  if (before.fields.size() != after.fields.size()) return true;
+  for (size_t i = 0; i < before.fields.size(); ++i) {
+    const auto field = before.fields[i];
+    if (field.name == "Date" || field.name == "date") continue;
+    if (after.fields.joined(field.name) != before.fields.joined(field.name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Store::Store(std::vector<std::unique_ptr<Tier>> tiers, const StoreLimits& limits, StoreDeps deps)
+    : deps_(deps),
+      limits_(limits),
+      tiers_(std::move(tiers)),
+      index_(borrowed(tiers_), limits.head_bytes_max),
+      policy_(make_policy(policy_capacity(tiers_), kPolicySeed)) {
+  const auto durable = std::find_if(tiers_.begin(), tiers_.end(), [](const auto& tier) { return tier->durable(); });
+  fill_tier_ = durable == tiers_.end() ? 0 : static_cast<size_t>(durable - tiers_.begin());
+  for (size_t i = 0; i < tiers_.size(); ++i) reclaim_mutexes_.push_back(std::make_unique<std::mutex>());
+}
+
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(std::vector<config::TierSettings> tiers, const StoreLimits& limits,
+                                           StoreDeps deps) {
+  const auto rank = [](config::Medium medium) {
+    return medium == config::Medium::kMemory ? 0 : medium == config::Medium::kPmem ? 1 : 2;
+  };
+  std::stable_sort(tiers.begin(), tiers.end(),
+                   [&](const auto& a, const auto& b) { return rank(a.medium) < rank(b.medium); });
+  std::vector<TierPlan> plans;
+  for (const auto& settings : tiers) {
+    NEZHA_TRY(auto medium, make_medium(settings));
+    plans.push_back({std::move(medium), settings.size_bytes, 0});
+  }
+  return open(std::move(plans), limits, deps);
+}
+
+Result<std::unique_ptr<Store>> Store::open(std::vector<TierPlan> plans, const StoreLimits& limits, StoreDeps deps) {
+  NEZHA_CHECK(!plans.empty() && plans.size() <= limits::kTiersMax, "there is a tier, and not too many");
+  std::vector<std::unique_ptr<Tier>> tiers;
+  for (auto& plan : plans) {
+    const TierOptions options{static_cast<uint8_t>(tiers.size()), plan.size_bytes, plan.segment_bytes};
+    NEZHA_TRY(auto tier, Tier::open(std::move(plan.medium), options, deps.clock));
+    tiers.push_back(std::move(tier));
+  }
+  std::unique_ptr<Store> store(new Store(std::move(tiers), limits, deps));
+  store->recover();
+  if (store->tiers_.size() > 1) {
+    store->promoter_ =
+        std::jthread([raw = store.get()](const std::stop_token& stop) { raw->promote_until_stopped(stop); });
+  }
+  return store;
+}
+
+void Store::recover() {
+  const SteadyTime begin = deps_.clock.now();
+  const auto is_tombstone = [](const Record& record) {
+    return record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
+  };
+  size_t records = 0;
+  for (auto& tier : tiers_) {
+    tier->visit_recovered([&](const Record& record, const Place&) {
+      if (is_tombstone(record)) index_.recover_tombstone(record);
+    });
+  }
+  for (auto& tier : tiers_) {
+    tier->visit_recovered([&](const Record& record, const Place& place) {
+      ++records;
+      if (!is_tombstone(record)) index_.recover(record, place);
+    });
+  }
+  index_.finish_recovery();
+  for (auto& tier : tiers_) {
+    const TierRecovery& recovery = tier->recovery();
+    for (const auto& path : recovery.set_aside)
+      deps_.log.warning("a segment of another version or not of ours was set aside", {{"path", path}});
+    if (recovery.damaged > 0)
+      deps_.log.warning("damaged segments were removed",
+                        {{"tier", tier->name()}, {"segments", std::to_string(recovery.damaged)}});
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.now() - begin);
+  deps_.log.info("tiers read in", {{"responses", std::to_string(index_.generation_count())},
+                                   {"records", std::to_string(records)},
+                                   {"ms", std::to_string(took.count())}});
+}
+
+StoredHeadPtr Store::find_now(const CacheKey& key, const http::Fields& request, bool& must_load) {
+  const KeyHash hash = hash_of(key);
+  must_load = false;
+  for (;;) {
+    Index::Found found = index_.find(hash, key, request, true);
+    if (!found.undecoded) return std::move(found.head);
+    if (!tiers_[found.record.place->tier()]->is_ready(*found.record.place)) {
+      must_load = true;
+      return nullptr;
+    }
+    if (!decode(hash, found.undecoded, found.record)) {
+      must_load = true;  // to be dropped, by one who may block
+      return nullptr;
+    }
+  }
+}
+
+net::Task<StoredHeadPtr> Store::find(const CacheKey& key, const http::Fields& request) {
+  const KeyHash hash = hash_of(key);
+  for (;;) {
+    Index::Found found = index_.find(hash, key, request, false);
+    if (!found.undecoded) co_return std::move(found.head);
+    std::function<void()> work = [&] {
+      ++cold_loads_;
+      Result<void> ready = tiers_[found.record.place->tier()]->make_ready(*found.record.place);
+      if (!ready || !decode(hash, found.undecoded, found.record)) drop_damaged(hash, found.undecoded);
+    };
+    co_await deps_.workers.run(std::move(work));
+  }
+}
+
+Result<StoredHeadPtr> Store::decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record) {
+  NEZHA_TRY(auto head, decode_head(record.bytes, generation));
+  index_.set_decoded(hash, *record.place, head);
+  return head;
+}
+
+void Store::drop_damaged(const KeyHash& hash, uint64_t generation) {
+  deps_.log.warning("a stored response is damaged and was dropped", {});
+  index_.remove(hash, generation);
+  forbid(RecordKind::kGenerationTombstone, hash, generation, false);
+}
+
+void Store::note_request(const CacheKey& key, const StoredHeadPtr& head) {
+  policy_->on_request(hash_of(key).query, head && head->total_bytes ? *head->total_bytes : 0);
+}
+
+std::optional<PinnedBody> Store::pin(const CacheKey& key, const StoredHeadPtr& head, http::ByteRange range) {
+  return index_.pin(hash_of(key), head->generation, range);
+}
+
+bool Store::is_ready(const PinnedBytes& piece) const {
+  return !piece.place || tiers_[piece.place->tier()]->is_ready(*piece.place);
+}
+
+net::Task<Result<void>> Store::make_ready(const PinnedBytes& piece) {
+  Result<void> result = ok();
+  const Place place = *piece.place;
+  std::function<void()> work = [&] { result = tiers_[place.tier()]->make_ready(place); };
+  ++cold_loads_;
+  co_await deps_.workers.run(std::move(work));
+  co_return result;
+}
+
+std::optional<Queue> Store::admit(const CacheKey& key, uint64_t size_bytes) {
+  return policy_->admit(hash_of(key).query, size_bytes, fill_tier().free_bytes());
+}
+
+bool Store::take_fill_memory(uint64_t size_bytes) {
+  if (fill_bytes_.fetch_add(size_bytes) + size_bytes <= limits_.fill_bytes_max) return true;
+  fill_bytes_ -= size_bytes;
+  return false;
+}
+
+// Appends, reclaiming segments as needed.
+Result<Tier::Appended> Store::append(Tier& tier, Queue queue, const Record& record, std::string_view bytes) {
+  for (;;) {
+    auto appended = tier.append(queue, record, bytes);
+    if (appended || appended.error().remedy != Remedy::kRetryLater) return appended;
+    NEZHA_TRY(make_room(tier));
+  }
+}
+
+// Others of the same key are needed decoded, to tell variants from versions.
+void Store::decode_all(const KeyHash& hash) {
+  for (const auto& entry : index_.entries(hash)) {
+    if (entry.head) continue;
+    Tier& tier = *tiers_[entry.head_record.tier()];
+    const PinnedBytes record = tier.pin(entry.head_record);
+    const Result<void> ready = tier.make_ready(entry.head_record);
+    if (!ready || !decode(hash, entry.generation, record)) drop_damaged(hash, entry.generation);
+  }
+}
+
+Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head,
+                                             Queue queue, bool may_join) {
+  std::lock_guard one_by_one(open_mutexes_[ticket.key.query % open_mutexes_.size()]);
+  if (ticket.doomed) return fail(Remedy::kGiveUp, "invalidated meanwhile");
+  if (index_.entry_bytes() > limits_.entry_bytes_max) (void)shrink_index();
+  decode_all(ticket.key);
+  auto next = std::make_shared<StoredHead>(*head);
+  next->key = key;
+  next->generation = ticket.generation;
+  for (const auto& entry : index_.entries(ticket.key)) {
+    if (!entry.head || entry.head->key != key || entry.head->selecting != head->selecting) continue;
+    if (may_join && same_generation(*entry.head, *head)) {
+      // RFC 9111 §3.4: the newer answer's fields, without losing what only the whole answer carried.
+      const auto merged =
+          refreshed(*entry.head, head->fields, head->credentials, head->response_time, head->response_time,
+                    std::max(entry.head->lifetime.initial_age, head->lifetime.initial_age));
+      if (worth_writing(*entry.head, *merged)) {
+        const Record record{RecordKind::kHead, ticket.key, entry.generation, entry.revision + 1};
+        NEZHA_TRY(const auto appended, append(fill_tier(), Queue::kMain, record, encode_head(*merged)));
+        index_.replace_head(ticket.key, merged, &appended.place);
+      } else {
+        index_.replace_head(ticket.key, merged, nullptr);
+      }
+      return merged;
+    }
+    // An older answer that took longer to arrive must not replace a newer one.
+    if (entry.head->response_time > head->response_time) return fail(Remedy::kGiveUp, "a newer answer is stored");
+    index_.remove(ticket.key, entry.generation);
+    forbid(RecordKind::kGenerationTombstone, ticket.key, entry.generation, false);
+  }
+  const Record record{RecordKind::kHead, ticket.key, ticket.generation, 0};
+  NEZHA_TRY(const auto appended, append(fill_tier(), queue, record, encode_head(*next)));
+  // An invalidation that came meanwhile saw the ticket, and its tombstone forbids this head too.
+  if (!index_.insert(ticket, appended.place, next)) return fail(Remedy::kGiveUp, "invalidated meanwhile");
+  return StoredHeadPtr(std::move(next));
+}
+
+Result<Tier::Appended> Store::append_extent(const FillTicket& ticket, uint64_t generation, Queue queue, uint64_t offset,
+                                            std::string_view bytes) {
+  return append(fill_tier(), queue, {RecordKind::kExtent, ticket.key, generation, offset}, bytes);
+}
+
+// Writes a tombstone to every tier that may hold what it forbids. A tier that cannot take it must not be read again.
+void Store::forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable) {
+  for (auto& tier : tiers_) {
+    if (!tier->durable() || tier->abandoned()) continue;
+    Result<void> written = tier->append_tombstone({kind, hash, generation, 0}, durable);
+    while (!written && written.error().remedy == Remedy::kRetryLater && make_room(*tier))
+      written = tier->append_tombstone({kind, hash, generation, 0}, durable);
+    if (written) continue;
+    deps_.log.error("a tier cannot be written and starts empty next time",
+                    {{"tier", tier->name()}, {"reason", written.error().message}});
+    tier->abandon();
+  }
+}
+
+net::Task<StoredHeadPtr> Store::refresh(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head) {
+  const KeyHash hash = hash_of(key);
+  auto next = std::make_shared<StoredHead>(*new_head);
+  next->key = key;
+  next->generation = old_head->generation;
+  const StoredHeadPtr head = std::move(next);
+  if (!index_.replace_head(hash, head, nullptr)) co_return nullptr;
+  if (!worth_writing(*old_head, *head)) co_return head;
+  std::function<void()> work = [&] {
+    std::lock_guard one_by_one(open_mutexes_[hash.query % open_mutexes_.size()]);
+    for (const auto& entry : index_.entries(hash)) {
+      if (entry.generation != head->generation) continue;
+      const Record record{RecordKind::kHead, hash, entry.generation, entry.revision + 1};
+      const auto appended = append(fill_tier(), Queue::kMain, record, encode_head(*head));
+      if (appended) {
+        index_.replace_head(hash, head, &appended.value().place);
+      } else {  // the old head must not be believed after a restart
+        forbid(RecordKind::kGenerationTombstone, hash, entry.generation, false);
+      }
+    }
+  };
+  co_await deps_.workers.run(std::move(work));
+  co_return head;
+}
+
+net::Task<> Store::invalidate(std::string path) {
+  const KeyHash hash = hash_of({std::move(path), ""});
+  if (!index_.invalidate(hash.path)) co_return;
+  const uint64_t up_to = index_.next_generation();
+  std::function<void()> work = [&] { forbid(RecordKind::kPathTombstone, hash, up_to, true); };
+  co_await deps_.workers.run(std::move(work));
+}
+
+net::Task<> Store::drop(const CacheKey& key, StoredHeadPtr head) {
+  const KeyHash hash = hash_of(key);
+  index_.remove(hash, head->generation);
+  std::function<void()> work = [&] { forbid(RecordKind::kGenerationTombstone, hash, head->generation, true); };
+  co_await deps_.workers.run(std::move(work));
+}
+
+std::vector<Store::TierState> Store::tier_states() const {
+  std::vector<TierState> out;
+  for (const auto& tier : tiers_) {
+    out.push_back({tier->name(), tier->size_bytes(), tier->used_bytes(), tier->appended_bytes(), tier->kept_bytes(),
+                   tier->abandoned()});
+  }
+  return out;
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,310 @@
+#include "cache/tier/tier.h"
+
+#include <algorithm>
+
+#include "cache/tier/segment.h"
+#include "nezha/base/check.h"
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr uint64_t kSegmentsWanted = 128;  // finer reclaiming costs hit ratio less
+constexpr uint64_t kSegmentsMin = 8;
+constexpr uint64_t kTombstoneRoom = 64 * format::kDescriptorBytes;  // kept back in each segment
+constexpr std::chrono::seconds kResidentFor{2};  // pages that were just read are not the kernel's first to give up
+
+uint64_t choose_segment_bytes(uint64_t size_bytes) {
+  const uint64_t wanted = std::clamp(size_bytes / kSegmentsWanted, limits::kSegmentBytesMin, limits::kSegmentBytesMax);
+  return std::min(wanted, size_bytes / kSegmentsMin) / format::kPageBytes * format::kPageBytes;
+}
+
+uint64_t align(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+Tier::Tier(std::unique_ptr<Medium> medium, const TierOptions& options, const Clock& clock)
+    : id_(options.id), clock_(clock), medium_(std::move(medium)) {
+  segment_bytes_ = options.segment_bytes ? options.segment_bytes : choose_segment_bytes(options.size_bytes);
+  segments_max_ = options.size_bytes / segment_bytes_;
+}
+
+Tier::~Tier() = default;
+
+Tier::Reservation::~Reservation() {
+  std::lock_guard lock(tier_.mutex_);
+  tier_.reserved_bytes_ -= size_bytes_;
+}
+
+uint64_t Tier::record_bytes_max() const { return segment_bytes_ - format::kDataBegin - 2 * kTombstoneRoom; }
+
+uint64_t Tier::piece_bytes() const {
+  constexpr uint64_t kRoomForHeads = 4 * format::kPageBytes;
+  const uint64_t usable = segment_bytes_ - format::kDataBegin - kTombstoneRoom - kRoomForHeads;
+  const uint64_t pieces = (usable + limits::kPieceBytes - 1) / limits::kPieceBytes;
+  return usable / pieces / format::kPageBytes * format::kPageBytes;
+}
+
+std::unique_ptr<Tier::Reservation> Tier::reserve(uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  // Three segments are never promised: the two open ones and the one kept back may be unusable.
+  const uint64_t promised_max = (segments_max_ - 3) * segment_bytes_;
+  if (abandoned_ || size_bytes > promised_max - std::min(promised_max, reserved_bytes_)) return nullptr;
+  reserved_bytes_ += size_bytes;
+  return std::make_unique<Reservation>(*this, size_bytes);
+}
+
+Result<Tier::Appended> Tier::append(Queue queue, const Record& record, std::string_view bytes) {
+  auto appended = append(queue, Use::kNormal, record, bytes);
+  if (appended) appended_bytes_ += bytes.size();
+  return appended;
+}
+
+Result<Tier::Appended> Tier::append_kept(const Record& record, std::string_view bytes) {
+  auto appended = append(Queue::kMain, Use::kKept, record, bytes);
+  if (appended) kept_bytes_ += bytes.size();
+  return appended;
+}
+
+// In main, whose segments live longest: a tombstone is carried on for as long as it is needed.
+Result<void> Tier::append_tombstone(Record tombstone, bool durable) {
+  {
+    std::lock_guard lock(mutex_);
+    if (tombstone.offset == 0) tombstone.offset = next_sequence_;
+  }
+  NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
+  if (!durable) return ok();
+  Segment& segment = *segments_[appended.place.number()];
+  NEZHA_TRY(
+      segment.bytes->sync(format::slot_offset(segment.size_bytes(), appended.place.slot), format::kDescriptorBytes));
+  return segment.bytes->sync(0, format::kDataBegin);
+}
+
+Result<Tier::Appended> Tier::append(Queue queue, Use use, const Record& record, std::string_view bytes) {
+  NEZHA_CHECK(bytes.size() <= record_bytes_max(), "a record fits into a segment");
+  NEZHA_TRY(const Slot slot, allocate(queue, use, bytes.size()));
+  Result<void> written = write_record(slot, record, bytes);
+  {
+    std::lock_guard lock(mutex_);
+    --slot.segment->writers;
+  }
+  if (!written) return written.error();
+  const Place place{static_cast<uint32_t>(id_) << 24 | slot.segment->number, slot.slot,
+                    static_cast<uint32_t>(slot.offset / format::kSmallAlignBytes), static_cast<uint32_t>(bytes.size())};
+  return Appended{place, pin(place)};
+}
+
+Result<Tier::Slot> Tier::allocate(Queue queue, Use use, uint64_t size_bytes) {
+  std::lock_guard lock(mutex_);
+  auto& open = open_[static_cast<size_t>(queue)];
+  for (;;) {
+    if (abandoned_) return fail(Remedy::kGiveUp, "the tier was given up after an error");
+    if (open) {
+      const uint64_t alignment = size_bytes >= format::kPageBytes ? format::kPageBytes : format::kSmallAlignBytes;
+      const uint64_t offset = align(open->data_end, alignment);
+      const uint64_t room = use == Use::kTombstone ? 0 : kTombstoneRoom;
+      if (offset + size_bytes + room <= format::slot_offset(open->size_bytes(), open->slots)) {
+        const Slot slot{open, open->slots++, offset};
+        if (size_bytes > 0) open->data_end = offset + size_bytes;
+        ++open->writers;
+        return slot;
+      }
+    }
+    NEZHA_TRY(open_segment(queue, use != Use::kNormal));
+  }
+}
+
+Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
+  auto& open = open_[static_cast<size_t>(queue)];
+  collect_released();
+  SegmentPtr next;
+  const bool may_grow = growing_ && segment_count_ < segments_max_;
+  const size_t left = free_.size() + (may_grow ? segments_max_ - segment_count_ : 0);
+  if (left <= (may_use_last ? 0 : 1)) return fail(Remedy::kRetryLater, "the tier is full");
+  if (!free_.empty()) {
+    next = std::move(free_.front());
+    free_.pop_front();
+  } else {
+    auto made = new_segment();
+    if (!made) {  // no room on the device: go on with the segments there are
+      growing_ = false;
+      return segment_count_ < 4 ? Result<void>(made.error()) : fail(Remedy::kRetryLater, made.error().message);
+    }
+    next = std::move(made.value());
+  }
+  if (open) sealed_[static_cast<size_t>(queue)].push_back(std::move(open));
+  next->reset();
+  next->header = {next_sequence_++, segment_bytes_, static_cast<uint8_t>(queue)};
+  const auto header = format::encode_header(next->header);
+  Result<void> written = next->bytes->write(0, {header.data(), header.size()});
+  if (!written) {
+    free_.push_back(std::move(next));
+    return written.error();
+  }
+  open = std::move(next);
+  return ok();
+}
+
+// The lowest number that is not used.
+Result<Tier::SegmentPtr> Tier::new_segment() {
+  const auto hole = std::find(segments_.begin(), segments_.end(), nullptr);
+  NEZHA_CHECK(hole != segments_.end(), "there are as many numbers as segments");
+  const auto number = static_cast<uint32_t>(hole - segments_.begin());
+  NEZHA_TRY(auto bytes, medium_->create(number, segment_bytes_));
+  *hole = std::make_shared<Segment>(number, std::move(bytes));
+  ++segment_count_;
+  return *hole;
+}
+
+// Segments that the last reader has left meanwhile.
+void Tier::collect_released() {
+  std::erase_if(released_, [&](SegmentPtr& segment) {
+    if (segment.use_count() > 2) return false;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    free_.push_back(std::move(segment));
+    return true;
+  });
+}
+
+// Data, then its descriptor, then the count: whoever finds the descriptor finds the data.
+Result<void> Tier::write_record(const Slot& slot, const Record& record, std::string_view bytes) {
+  Segment& segment = *slot.segment;
+  if (!bytes.empty()) {
+    NEZHA_TRY(segment.bytes->write(slot.offset, bytes));
+  }
+  const format::Descriptor descriptor{record, slot.offset, static_cast<uint32_t>(bytes.size()),
+                                      format::data_checksum(bytes)};
+  const auto encoded = format::encode_descriptor(descriptor, segment.header.sequence, slot.slot);
+  NEZHA_TRY(
+      segment.bytes->write(format::slot_offset(segment.size_bytes(), slot.slot), {encoded.data(), encoded.size()}));
+  std::lock_guard lock(segment.count_mutex);
+  if (slot.slot < segment.counted_slots) return ok();
+  const uint64_t word = format::encode_count(segment.header.sequence, slot.slot + 1);
+  NEZHA_TRY(segment.bytes->write(format::kCountOffset, {reinterpret_cast<const char*>(&word), sizeof word}));
+  segment.counted_slots = slot.slot + 1;
+  return ok();
+}
+
+PinnedBytes Tier::pin(const Place& place) const {
+  const SegmentPtr& segment = segments_[place.number()];
+  return {segment->bytes->data().substr(place.offset_bytes(), place.size_bytes), segment, place};
+}
+
+bool Tier::is_ready(const Place& place) const {
+  const Segment& segment = *segments_[place.number()];
+  if (!segment.is_verified(place.slot)) return false;
+  return place.size_bytes == 0 || block_is_resident(segment, place);
+}
+
+bool Tier::block_is_resident(const Segment& segment, const Place& place) const {
+  const auto now_s =
+      static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(clock_.now().time_since_epoch()).count());
+  const uint64_t begin = place.offset_bytes() / Segment::kBlockBytes;
+  const uint64_t end = (place.offset_bytes() + place.size_bytes + Segment::kBlockBytes - 1) / Segment::kBlockBytes;
+  for (uint64_t block = begin; block < end; ++block) {
+    auto& until_s = segment.resident_until_s[block];
+    if (until_s.load(std::memory_order_relaxed) > now_s) continue;
+    const uint64_t from = block * Segment::kBlockBytes;
+    const uint64_t size = std::min(Segment::kBlockBytes, segment.size_bytes() - from);
+    if (!segment.bytes->is_resident(from, size))
+      return segment.bytes->is_resident(place.offset_bytes(), place.size_bytes);
+    until_s.store(now_s + static_cast<uint32_t>(kResidentFor.count()), std::memory_order_relaxed);
+  }
+  return true;
+}
+
+Result<void> Tier::make_ready(const Place& place) {
+  Segment& segment = *segments_[place.number()];
+  if (place.size_bytes > 0) {
+    NEZHA_TRY(segment.bytes->load(place.offset_bytes(), place.size_bytes));
+  }
+  if (segment.is_verified(place.slot)) return ok();
+  NEZHA_TRY(segment.bytes->load(format::slot_offset(segment.size_bytes(), place.slot), format::kDescriptorBytes));
+  const auto descriptor = format::decode_descriptor(segment.descriptor(place.slot), segment.header, place.slot);
+  const std::string_view bytes = segment.bytes->data().substr(place.offset_bytes(), place.size_bytes);
+  if (!descriptor || descriptor->size_bytes != place.size_bytes || descriptor->checksum != format::data_checksum(bytes))
+    return fail(Remedy::kGiveUp, "stored bytes are damaged");
+  segment.set_verified(place.slot);
+  return ok();
+}
+
+std::optional<Tier::Victim> Tier::take_victim(Queue preferred) {
+  std::lock_guard lock(mutex_);
+  const auto idle = [](const SegmentPtr& segment) { return segment.use_count() == 2 && segment->writers == 0; };
+  for (const size_t queue : {static_cast<size_t>(preferred), 1 - static_cast<size_t>(preferred)}) {
+    auto& sealed = sealed_[queue];
+    const auto found = std::find_if(sealed.begin(), sealed.end(), idle);
+    if (found == sealed.end()) continue;
+    const Victim victim{(*found)->number, static_cast<Queue>(queue)};
+    sealed.erase(found);
+    return victim;
+  }
+  return std::nullopt;
+}
+
+void Tier::put_back(const Victim& victim) {
+  std::lock_guard lock(mutex_);
+  sealed_[static_cast<size_t>(victim.queue)].push_front(segments_[victim.number]);
+}
+
+void Tier::visit_victim(const Victim& victim, const Visit& visit) { visit_segment(*segments_[victim.number], visit); }
+
+void Tier::visit_segment(Segment& segment, const Visit& visit) const {
+  if (!segment.load_descriptors(segment.slots)) return;  // unreadable: its records are lost, not wrong
+  for (uint32_t slot = 0; slot < segment.slots; ++slot) {
+    const auto descriptor = format::decode_descriptor(segment.descriptor(slot), segment.header, slot);
+    if (!descriptor) continue;
+    visit(descriptor->record,
+          {static_cast<uint32_t>(id_) << 24 | segment.number, slot,
+           static_cast<uint32_t>(descriptor->data_offset / format::kSmallAlignBytes), descriptor->size_bytes});
+  }
+}
+
+bool Tier::tombstone_needed(const Record& tombstone, const Victim& victim) const {
+  std::lock_guard lock(mutex_);
+  const auto older = [&](const SegmentPtr& segment) {
+    return segment && segment->number != victim.number && segment->slots > 0 &&
+           segment->header.sequence <= tombstone.offset;
+  };
+  return std::any_of(sealed_[0].begin(), sealed_[0].end(), older) ||
+         std::any_of(sealed_[1].begin(), sealed_[1].end(), older) || std::any_of(open_.begin(), open_.end(), older);
+}
+
+Result<void> Tier::give_back(const Victim& victim) {
+  const SegmentPtr& segment = segments_[victim.number];
+  const format::HeaderBytes zeros{};
+  NEZHA_TRY(segment->bytes->write(0, {zeros.data(), zeros.size()}));
+  NEZHA_TRY(segment->bytes->sync(0, format::kDataBegin));
+  std::lock_guard lock(mutex_);
+  segment->slots = 0;
+  segment->data_end = format::kDataBegin;
+  released_.push_back(segment);
+  collect_released();
+  return ok();
+}
+
+void Tier::abandon() {
+  std::lock_guard lock(mutex_);
+  if (abandoned_.exchange(true)) return;
+  for (const auto& segment : segments_) {
+    if (segment) medium_->remove(segment->number);
+  }
+}
+
+uint64_t Tier::used_bytes() const { return queue_bytes(Queue::kProbation) + queue_bytes(Queue::kMain); }
+
+uint64_t Tier::queue_bytes(Queue queue) const {
+  std::lock_guard lock(mutex_);
+  const auto index = static_cast<size_t>(queue);
+  uint64_t total = open_[index] ? open_[index]->used_bytes() : 0;
+  for (const auto& segment : sealed_[index]) total += segment->used_bytes();
+  return total;
+}
+
+uint64_t Tier::free_bytes() const {
+  std::lock_guard lock(mutex_);
+  const size_t left = free_.size() + (growing_ ? segments_max_ - segment_count_ : 0);
+  return left > 1 ? (left - 1) * segment_bytes_ : 0;
+}
+
+}  // namespace nezha::cache
