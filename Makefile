@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SECONDS ?= 60
 
-.PHONY: help build demo bench test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
+.PHONY: help build demo bench policy-sim test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,12 @@ bench: ## Speed side by side with nginx, Varnish and Traffic Server; ROWS="small
 	@cmake -S . -B build -G Ninja -DNEZHA_TESTS=OFF -DNEZHA_BENCH=ON > /dev/null
 	@ninja -C build nezha-cache bench/all
 	@ROWS="$(ROWS)" RUNS="$(RUNS)" scripts/bench
+
+policy-sim: ## What eviction and admission hit, against LRU and S3-FIFO, as a table; SEED=1
+	@scripts/install-deps build
+	@cmake -S . -B build -G Ninja -DNEZHA_BENCH=ON > /dev/null
+	@ninja -C build bench_policy_sim > /dev/null
+	@build/bin/bench/bench_policy_sim $(SEED)
 
 test: ## Everything, with the end-to-end tests on a real Kubernetes
 	@scripts/install-deps test

@@ -19,7 +19,7 @@ namespace nezha::cache {
 
 enum class Queue : uint8_t { kProbation, kMain };
 
-// What the policy learned, for metrics. Ratios are hits by requests over the last window, 0 before the first one.
+// What the policy learned, for metrics. Ratios are hits by requests, over some thousand requests of the sample.
 struct PolicyReport {
   struct Candidate {
     std::string_view name;  // static storage
@@ -48,8 +48,9 @@ class Policy {
   // no sealed segment, take the other's.
   virtual Queue victim(uint64_t probation_bytes, uint64_t main_bytes) = 0;
 
-  // A live record in a segment being reclaimed. `reads`: its saturating count, three bits, 0 when it was written.
-  // True: re-append it to main and lower its count by one. False: drop it and call on_evicted().
+  // An object with live records in a segment being reclaimed, once per segment. `reads`: its saturating count, three
+  // bits, 0 when it was stored. True: re-append these records to main, and lower the count by one if the first record
+  // of the object is among them. False: drop the object with all its records, and call on_evicted().
   // Whatever is read, at least a sixteenth of what is asked about is dropped, less one segment: reclaiming ends.
   virtual bool keep(uint64_t key, uint64_t size_bytes, Queue from, unsigned reads) = 0;
   virtual void on_evicted(uint64_t key, uint64_t size_bytes, Queue from) = 0;

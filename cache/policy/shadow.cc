@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kBatches = 128;     // per cache, as segments in a tier
 constexpr uint64_t kLargestParts = 4;  // what is larger than this part of the shadow is not stored in it
-constexpr size_t kGhostKeysMax = 1 << 14;
+constexpr size_t kGhostKeysMax = 1 << 13;
 constexpr uint8_t kReadsMax = 7;
 
 }  // namespace
