@@ -51,6 +51,7 @@ class LoopServer {
             deps.log,
             request_metrics,
             loop_id,
+            send_meter_,
             draining_},
         sni_deps_{deps.routes,
                   *loop_,
@@ -140,6 +141,7 @@ class LoopServer {
   net::Gate fills_;
   size_t connections_max_;
   bool draining_ = false;
+  SendMeter send_meter_;
   SessionDeps session_deps_;
   SniRelayDeps sni_deps_;
   std::vector<std::unique_ptr<net::Listener>> listeners_;

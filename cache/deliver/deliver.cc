@@ -8,6 +8,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr size_t kGatherPieces = 20;          // iovecs of one write
+constexpr size_t kFileBytesMin = 64 * 1024;   // below, a copy is cheaper than a file's bookkeeping
 constexpr size_t kGatherBytes = 1024 * 1024;  // and its size: what a client must take within the stall time
 
 class PinnedSource final : public BodySource {
@@ -38,6 +39,7 @@ struct Gathered {
   std::array<std::string, kGatherPieces> lines;  // chunk size lines
   size_t line_count = 0;
   size_t size_bytes = 0;
+  std::optional<PinnedBytes> large;  // what comes behind the pieces, to be sent by the cheaper way
   bool end = false;
 
   void add(std::string_view bytes) {
@@ -49,9 +51,10 @@ struct Gathered {
     pins.clear();
     line_count = 0;
     size_bytes = 0;
+    large.reset();
   }
   bool full() const {
-    return size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces;
+    return large || size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces;
   }
 };
 
@@ -66,7 +69,7 @@ void add_chunk(Gathered& out, std::string_view bytes) {
 }
 
 // Takes what the source has now.
-Result<void> gather(BodySource& source, bool chunked, Gathered& out) {
+Result<void> gather(BodySource& source, bool chunked, bool files, Gathered& out) {
   while (!out.full()) {
     auto next = source.try_next();
     if (!next) return ok();
@@ -75,6 +78,10 @@ Result<void> gather(BodySource& source, bool chunked, Gathered& out) {
     if (got.bytes.empty()) {
       out.end = true;
       if (chunked) out.add("0\r\n\r\n");
+      return ok();
+    }
+    if (files && got.file >= 0 && got.bytes.size() >= kFileBytesMin) {
+      out.large = std::move(got);
       return ok();
     }
     if (chunked)
@@ -89,7 +96,7 @@ Result<void> gather(BodySource& source, bool chunked, Gathered& out) {
 net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Clock& clock) {
   std::span<std::string_view> left(out.pieces);
   while (!left.empty()) {
-    NEZHA_CO_TRY(const size_t sent, client.try_write(left));
+    NEZHA_CO_TRY(const size_t sent, out.large ? client.try_write_more(left) : client.try_write(left));
     net::skip_bytes(left, sent);
     if (left.empty()) break;
     if (sent > 0) continue;
@@ -100,19 +107,39 @@ net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Cloc
   co_return ok();
 }
 
+net::Task<Result<void>> send_large(net::Stream& client, const PinnedBytes& piece, SendMeter& meter,
+                                   const Clock& clock) {
+  std::string_view left = piece.bytes;
+  while (!left.empty()) {
+    const uint64_t offset = piece.file_offset() + static_cast<uint64_t>(left.data() - piece.bytes.data());
+    const SendMeter::Turn turn(meter);
+    const Result<size_t> sent = turn.by_file() ? client.try_send_file(piece.file, offset, left.size())
+                                               : client.try_write(std::span<const std::string_view>(&left, 1));
+    if (!sent) co_return sent.error();
+    turn.done(sent.value());
+    left.remove_prefix(sent.value());
+    if (left.empty() || sent.value() > 0) continue;
+    const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
+    NEZHA_CO_DO(co_await client.wait_writable());
+  }
+  co_return ok();
+}
+
 }  // namespace
 
 std::unique_ptr<BodySource> make_pinned_source(Store& store, PinnedBody body) {
   return std::make_unique<PinnedSource>(store, std::move(body));
 }
 
-net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Clock& clock, uint64_t& sent_bytes) {
+net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMeter& meter, const Clock& clock,
+                                uint64_t& sent_bytes) {
+  const bool files = client.sends_files() && !delivery.chunked;
   Gathered out;
   out.add(delivery.head);
   out.end = !delivery.body;
   for (;;) {
     if (!out.end) {
-      Result<void> gathered = gather(*delivery.body, delivery.chunked, out);
+      Result<void> gathered = gather(*delivery.body, delivery.chunked, files, out);
       if (!gathered) {
         // What came before the failure is good; it goes out, then the reset tells that it was not all.
         (void)co_await write_all(client, out, clock);
@@ -122,8 +149,12 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Cl
     if (out.size_bytes > 0) {
       NEZHA_CO_DO(co_await write_all(client, out, clock));
       sent_bytes += out.size_bytes;
-    } else if (!out.end) {
+    } else if (!out.end && !out.large) {
       co_await delivery.body->wait();
+    }
+    if (out.large) {
+      NEZHA_CO_DO(co_await send_large(client, *out.large, meter, clock));
+      sent_bytes += out.large->bytes.size();
     }
     if (out.end) co_return ok();
     out.clear();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cache/deliver/body_source.h"
+#include "cache/deliver/send_meter.h"
 #include "cache/store/store.h"
 #include "nezha/base/clock.h"
 #include "nezha/net/stream.h"
@@ -24,6 +25,7 @@ struct Delivery {
 
 // Fails when the client is gone or the source fails; the stream must then be closed with a reset. `sent_bytes` counts
 // what the kernel took.
-net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, const Clock& clock, uint64_t& sent_bytes);
+net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMeter& meter, const Clock& clock,
+                                uint64_t& sent_bytes);
 
 }  // namespace nezha::cache

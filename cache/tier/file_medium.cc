@@ -18,8 +18,8 @@ constexpr uint64_t kPageBytes = 4096;
 
 class MappedFile final : public SegmentBytes {
  public:
-  MappedFile(FileHandle file, char* mapping, uint64_t size_bytes)
-      : file_(std::move(file)), mapping_(mapping), size_bytes_(size_bytes) {}
+  MappedFile(FileHandle file, char* mapping, uint64_t size_bytes, bool reserve)
+      : file_(std::move(file)), mapping_(mapping), size_bytes_(size_bytes), reserve_(reserve) {}
   ~MappedFile() override { ::munmap(mapping_, size_bytes_); }
 
   Result<void> write(uint64_t offset, std::string_view bytes) override {
@@ -43,18 +43,30 @@ class MappedFile final : public SegmentBytes {
     return paging::is_resident(mapping_, offset, size);
   }
   std::string_view data() const override { return {mapping_, size_bytes_}; }
+  int file() const override { return file_.get(); }
+
+  // Fresh pages under the same file: the old ones live on in the sockets that still send them.
+  Result<void> renew() override {
+    const auto size = static_cast<off_t>(size_bytes_);
+    if (::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, size) != 0)
+      return fail(Remedy::kGiveUp, "renewing a segment: " + errno_text());
+    if (const int error = reserve_ ? ::posix_fallocate(file_.get(), 0, size) : 0; error != 0)
+      return fail(Remedy::kGiveUp, std::string("renewing a segment: ") + std::strerror(error));
+    return ok();
+  }
 
  private:
   FileHandle file_;
   char* mapping_;
   uint64_t size_bytes_;
+  bool reserve_;  // the medium has a size of its own
 };
 
-Result<std::unique_ptr<SegmentBytes>> map(FileHandle file, uint64_t size_bytes, const std::string& path) {
+Result<std::unique_ptr<SegmentBytes>> map(FileHandle file, uint64_t size_bytes, const std::string& path, bool reserve) {
   void* mapping = ::mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, file.get(), 0);
   if (mapping == MAP_FAILED) return fail(Remedy::kGiveUp, "mapping " + path + ": " + errno_text());
   return std::unique_ptr<SegmentBytes>(
-      std::make_unique<MappedFile>(std::move(file), static_cast<char*>(mapping), size_bytes));
+      std::make_unique<MappedFile>(std::move(file), static_cast<char*>(mapping), size_bytes, reserve));
 }
 
 class FileMedium final : public Medium {
@@ -73,7 +85,7 @@ class FileMedium final : public Medium {
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
       return fail(Remedy::kGiveUp, "opening " + path + ": " + errno_text());
     if (status.st_size < static_cast<off_t>(kPageBytes)) return fail(Remedy::kAbsent, path + " is too short");
-    return map(std::move(file), static_cast<uint64_t>(status.st_size), path);
+    return map(std::move(file), static_cast<uint64_t>(status.st_size), path, true);
   }
 
   Result<std::unique_ptr<SegmentBytes>> create(uint32_t number, uint64_t size_bytes) override {
@@ -85,7 +97,7 @@ class FileMedium final : public Medium {
       ::unlink(path.c_str());
       return fail(Remedy::kGiveUp, "reserving " + path + ": " + std::strerror(error));
     }
-    return map(std::move(file), size_bytes, path);
+    return map(std::move(file), size_bytes, path, true);
   }
 
  private:
@@ -107,7 +119,7 @@ class MemoryMedium final : public Medium {
     // Memory is charged when it is used.
     if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(size_bytes)) != 0)
       return fail(Remedy::kGiveUp, "reserving " + name + ": " + errno_text());
-    return map(std::move(file), size_bytes, name);
+    return map(std::move(file), size_bytes, name, false);
   }
 };
 

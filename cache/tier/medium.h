@@ -29,6 +29,11 @@ class SegmentBytes {
   // Whether reading data() there would wait for the medium. A hint: it may change at any time.
   virtual bool is_resident(uint64_t offset_bytes, uint64_t size_bytes) const = 0;
   virtual std::string_view data() const = 0;
+  // A file whose bytes are those of data(), or -1: it can be sent without a copy.
+  virtual int file() const { return -1; }
+  // Before the bytes are written anew: what was sent without a copy, and is still on its way, must not change.
+  // Fails with kGiveUp: the segment cannot be used.
+  virtual Result<void> renew() { return ok(); }
 };
 
 class Medium {

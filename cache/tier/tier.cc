@@ -116,7 +116,9 @@ Result<Tier::Slot> Tier::allocate(Queue queue, Use use, uint64_t size_bytes) {
 
 Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
   auto& open = open_[static_cast<size_t>(queue)];
-  collect_released();
+  if (free_.empty()) {
+    for (auto& segment : take_released()) renew(std::move(segment));
+  }
   SegmentPtr next;
   const bool may_grow = growing_ && segment_count_ < segments_max_;
   const size_t left = free_.size() + (may_grow ? segments_max_ - segment_count_ : 0);
@@ -156,14 +158,21 @@ Result<Tier::SegmentPtr> Tier::new_segment() {
   return *hole;
 }
 
-// Segments that the last reader has left meanwhile.
-void Tier::collect_released() {
+// Reclaimed segments that the last reader has left.
+std::vector<Tier::SegmentPtr> Tier::take_released() {
+  std::vector<SegmentPtr> out;
   std::erase_if(released_, [&](SegmentPtr& segment) {
     if (segment.use_count() > 2) return false;
     std::atomic_thread_fence(std::memory_order_acquire);
-    free_.push_back(std::move(segment));
+    out.push_back(std::move(segment));
     return true;
   });
+  return out;
+}
+
+// One that cannot be renewed stays out of service.
+void Tier::renew(SegmentPtr segment) {
+  if (segment->bytes->renew()) free_.push_back(std::move(segment));
 }
 
 // Data, then its descriptor, then the count: whoever finds the descriptor finds the data.
@@ -187,7 +196,8 @@ Result<void> Tier::write_record(const Slot& slot, const Record& record, std::str
 
 PinnedBytes Tier::pin(const Place& place) const {
   const SegmentPtr& segment = segments_[place.number()];
-  return {segment->bytes->data().substr(place.offset_bytes(), place.size_bytes), segment, place};
+  const std::string_view data = segment->bytes->data();
+  return {data.substr(place.offset_bytes(), place.size_bytes), segment, place, segment->bytes->file(), data.data()};
 }
 
 bool Tier::is_ready(const Place& place) const {
@@ -275,11 +285,18 @@ Result<void> Tier::give_back(const Victim& victim) {
   const format::HeaderBytes zeros{};
   NEZHA_TRY(segment->bytes->write(0, {zeros.data(), zeros.size()}));
   NEZHA_TRY(segment->bytes->sync(0, format::kDataBegin));
+  std::vector<SegmentPtr> released;
+  {
+    std::lock_guard lock(mutex_);
+    segment->slots = 0;
+    segment->data_end = format::kDataBegin;
+    released_.push_back(segment);
+    released = take_released();
+  }
+  // Without the lock: it takes a while.
+  std::erase_if(released, [](const SegmentPtr& candidate) { return !candidate->bytes->renew(); });
   std::lock_guard lock(mutex_);
-  segment->slots = 0;
-  segment->data_end = format::kDataBegin;
-  released_.push_back(segment);
-  collect_released();
+  free_.insert(free_.end(), released.begin(), released.end());
   return ok();
 }
 

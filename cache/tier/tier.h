@@ -41,7 +41,10 @@ struct Place {
 struct PinnedBytes {
   std::string_view bytes;
   std::shared_ptr<const void> pin;
-  std::optional<Place> place;  // of the whole record; absent for bytes that need no loading
+  std::optional<Place> place = std::nullopt;  // of the whole record; absent for bytes that need no loading
+  int file = -1;                              // that holds them too, from `file_begin` on; -1: none
+  const char* file_begin = nullptr;
+  uint64_t file_offset() const { return static_cast<uint64_t>(bytes.data() - file_begin); }
 };
 
 struct TierOptions {
@@ -151,7 +154,8 @@ class Tier {
   Result<Slot> allocate(Queue queue, Use use, uint64_t size_bytes);
   Result<void> open_segment(Queue queue, bool may_use_last);
   Result<SegmentPtr> new_segment();
-  void collect_released();
+  std::vector<SegmentPtr> take_released();
+  void renew(SegmentPtr segment);
   Result<void> write_record(const Slot& slot, const Record& record, std::string_view bytes);
   void visit_segment(Segment& segment, const Visit& visit) const;
   bool block_is_resident(const Segment& segment, const Place& place) const;

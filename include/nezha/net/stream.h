@@ -22,6 +22,15 @@ class Stream {
   // a caller writes what is left with write(). Fails with kGiveUp when the pieces cannot be read (a mapped file whose
   // medium failed).
   virtual Result<size_t> try_write(std::span<const std::string_view> pieces) = 0;
+  // The same, when bytes follow at once: the kernel may wait for them to fill a packet.
+  virtual Result<size_t> try_write_more(std::span<const std::string_view> pieces) { return try_write(pieces); }
+  // Whether try_send_file() works here: what is encrypted cannot go from a file to the wire untouched.
+  virtual bool sends_files() const { return false; }
+  // As try_write(), of a file's bytes, without copying them: they must not change until the peer has acknowledged them.
+  // REQUIRES: sends_files().
+  virtual Result<size_t> try_send_file(int file, uint64_t offset_bytes, uint64_t size_bytes);
+  // Returns when the kernel takes more bytes. Fails as write() does.
+  virtual Task<Result<void>> wait_writable();
   // All of the pieces, waiting as needed.
   virtual Task<Result<void>> write(std::span<const std::string_view> pieces) = 0;
   // True once read_some() has something to say: a byte, the end, or a failure; false when `timeout` passed first.

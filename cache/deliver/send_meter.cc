@@ -1,0 +1,36 @@
+#include "cache/deliver/send_meter.h"
+
+#include <ctime>
+
+namespace nezha::cache {
+namespace {
+
+constexpr uint32_t kTryOtherEvery = 128;
+constexpr double kWeight = 1.0 / 16;  // of a new measurement
+constexpr size_t kBytesMeasuredMin = 64 * 1024;
+
+uint64_t thread_cpu_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+}  // namespace
+
+bool SendMeter::choose() {
+  if (file_.ns_per_byte == 0) return true;
+  if (copy_.ns_per_byte == 0) return false;
+  const bool file_is_cheaper = file_.ns_per_byte < copy_.ns_per_byte;
+  return ++turns_ % kTryOtherEvery == 0 ? !file_is_cheaper : file_is_cheaper;
+}
+
+SendMeter::Turn::Turn(SendMeter& meter) : meter_(meter), by_file_(meter.choose()), begin_ns_(thread_cpu_ns()) {}
+
+void SendMeter::Turn::done(size_t sent_bytes) const {
+  if (sent_bytes < kBytesMeasuredMin) return;
+  const double cost = static_cast<double>(thread_cpu_ns() - begin_ns_) / static_cast<double>(sent_bytes);
+  double& average = (by_file_ ? meter_.file_ : meter_.copy_).ns_per_byte;
+  average = average == 0 ? cost : average + kWeight * (cost - average);
+}
+
+}  // namespace nezha::cache
