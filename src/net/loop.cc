@@ -74,7 +74,7 @@ class TcpStream final : public Stream {
     error_code ec;
     const size_t size =
         co_await socket_.async_read_some(asio::buffer(into.data(), into.size()), asio::redirect_error(use_task, ec));
-    if (entry_->expired) co_return fail(Remedy::kRetryLater, "timed out");
+    if (entry_->expired) co_return fail(Remedy::kTimedOut, "timed out");
     if (ec == asio::error::eof) co_return size_t{0};
     if (ec) co_return io_failure(ec);
     co_return size;
@@ -100,7 +100,7 @@ class TcpStream final : public Stream {
   Task<Result<void>> wait_writable() override {
     error_code ec;
     co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(use_task, ec));
-    if (entry_->expired) co_return fail(Remedy::kRetryLater, "timed out");
+    if (entry_->expired) co_return fail(Remedy::kTimedOut, "timed out");
     if (ec) co_return io_failure(ec);
     co_return ok();
   }
@@ -268,7 +268,7 @@ class AsioLoop final : public Loop {
     co_await socket.async_connect(asio::ip::tcp::endpoint(ip, address.port), asio::redirect_error(use_task, ec));
     const bool expired = entry->expired;
     deadlines_.entries.erase(entry);
-    if (expired) co_return fail(Remedy::kRetryLater, "connecting to " + address.text() + " timed out");
+    if (expired) co_return fail(Remedy::kTimedOut, "connecting to " + address.text() + " timed out");
     if (ec) co_return fail(Remedy::kRetryLater, "connecting to " + address.text() + ": " + ec.message());
     co_return std::make_unique<TcpStream>(std::move(socket), deadlines_);
   }

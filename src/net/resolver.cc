@@ -174,8 +174,9 @@ class AresResolver final : public Resolver {
       } else {
         const bool absent = status == ARES_ENOTFOUND || status == ARES_ENODATA || status == ARES_SUCCESS;
         answer->expires = now + kFailureTtl;
-        answer->result.emplace(fail(absent ? Remedy::kAbsent : Remedy::kRetryLater,
-                                    "DNS has no answer for " + host + ": " + ares_strerror(status)));
+        const Remedy silent = status == ARES_ETIMEOUT ? Remedy::kTimedOut : Remedy::kRetryLater;
+        answer->result.emplace(
+            fail(absent ? Remedy::kAbsent : silent, "DNS has no answer for " + host + ": " + ares_strerror(status)));
       }
     }
     answer->changed.notify_all();

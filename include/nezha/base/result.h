@@ -22,6 +22,7 @@ enum class Remedy {
   kAbsent,      // the thing does not exist: a normal answer, not a fault
   kRetryHere,   // transient, the same call may be repeated at once (e.g. a pooled connection that was closed)
   kRetryLater,  // transient, give up this attempt; a later one may succeed (e.g. an upstream that is down)
+  kTimedOut,    // as kRetryLater, because the time for it ran out
   kGiveUp,      // permanent for this object or process (e.g. no space, corrupt data)
 };
 

@@ -19,7 +19,7 @@ class Resolver {
   virtual ~Resolver() = default;
   // All addresses, in the order of the answer; an IP literal is returned as it is. `absolute`: no search domains
   // (hosts of requests are full names; endpoints of the configuration may be short ones).
-  // Fails with kAbsent (no such name) or kRetryLater (no answer).
+  // Fails with kAbsent (no such name) or kTimedOut or kRetryLater (no answer).
   virtual Task<Result<std::vector<std::string>>> resolve(std::string host, bool absolute) = 0;
 };
 

@@ -1,6 +1,6 @@
 // Stream: an ordered pair of byte flows (TCP, TLS), with a deadline. The seam between protocol code and the kernel:
 // tests put scripted and faulty streams here.
-// Threads: the loop's own. Errors are Remedy::kRetryLater (reset, timed out, cancelled).
+// Threads: the loop's own. Errors are Remedy::kRetryLater (reset, cancelled) or kTimedOut.
 #pragma once
 
 #include <chrono>

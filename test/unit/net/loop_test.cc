@@ -96,11 +96,11 @@ TEST_F(LoopTest, APassedDeadlineEndsWhatIsUnderWayAndStaysPassed) {
   std::optional<Remedy> failed;
   stream_->set_deadline(std::chrono::steady_clock::now());
   run(read_once(*stream_, bytes, failed));
-  EXPECT_EQ(failed, Remedy::kRetryLater);
+  EXPECT_EQ(failed, Remedy::kTimedOut);
   failed.reset();
   stream_->set_deadline(SteadyTime::max());
   run(read_once(*stream_, bytes, failed));
-  EXPECT_EQ(failed, Remedy::kRetryLater);
+  EXPECT_EQ(failed, Remedy::kTimedOut);
 }
 
 Task<> wait_once(Stream& stream, std::chrono::milliseconds timeout, bool& readable) {
