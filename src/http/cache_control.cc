@@ -26,8 +26,6 @@ void apply(CacheControl& out, std::string_view name, std::optional<std::string_v
   const auto is = [&](std::string_view wanted) { return iequals(name, wanted); };
   if (is("no-store"))
     out.no_store = true;
-  else if (is("private"))
-    out.is_private = true;
   else if (is("public"))
     out.is_public = true;
   else if (is("must-revalidate"))
@@ -55,11 +53,10 @@ void apply(CacheControl& out, std::string_view name, std::optional<std::string_v
       take(out.max_stale, *value);
     else
       out.max_stale_any = true;
-  } else if (is("no-cache")) {
-    if (!value || unquoted(*value).empty())
-      out.no_cache = true;
-    else
-      for (const auto field : list_members(unquoted(*value))) out.no_cache_fields.emplace_back(field);
+  } else if (is("no-cache") || is("private")) {
+    const auto names = value ? list_members(unquoted(*value)) : std::vector<std::string_view>{};
+    if (names.empty()) (is("private") ? out.is_private : out.no_cache) = true;
+    for (const auto field : names) out.withheld_fields.emplace_back(field);
   }
 }
 
@@ -96,8 +93,8 @@ CacheControl parse_cache_control(const Fields& fields) {
   return out;
 }
 
-Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time,
-                     WallTime response_time) {
+Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time, WallTime response_time,
+                     bool heuristic) {
   Lifetime out;
   const auto date_text = response.find("Date");
   const auto date = date_text ? parse_date(*date_text, response_time) : std::nullopt;
@@ -115,7 +112,7 @@ Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTi
         response.count("Expires") == 1 ? parse_date(*response.find("Expires"), response_time) : std::nullopt;
     if (expires) out.fresh_for = std::max(Seconds{0}, seconds_between(*expires, base));
   } else if (const auto modified_text = response.find("Last-Modified")) {
-    const auto modified = parse_date(*modified_text, response_time);
+    const auto modified = heuristic ? parse_date(*modified_text, response_time) : std::nullopt;
     if (modified && *modified < base) {
       out.fresh_for = std::min(kHeuristicMax, seconds_between(base, *modified) / 10);
       out.heuristic = true;

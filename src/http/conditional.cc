@@ -48,13 +48,15 @@ Precondition evaluate_preconditions(const Fields& request, const Fields& stored,
   if (request.has("If-Match")) {
     if (!any_match(request, "If-Match", tag, strong_match)) return Precondition::kFailed;
   } else if (const auto since = date_field(request, "If-Unmodified-Since", now)) {
-    if (!modified || *modified > *since) return Precondition::kFailed;
+    if (modified && *modified > *since) return Precondition::kFailed;  // without a date it is ignored (§13.1.4)
   }
   if (request.has("If-None-Match")) {
     return any_match(request, "If-None-Match", tag, weak_match) ? Precondition::kNotModified : Precondition::kProceed;
   }
   if (const auto since = date_field(request, "If-Modified-Since", now)) {
-    if (modified && *modified <= *since) return Precondition::kNotModified;
+    // RFC 9111 §4.3.2: without a Last-Modified, the time at which the response was made takes its place.
+    const auto made = modified ? modified : date_field(stored, "Date", now);
+    if (made && *made <= *since) return Precondition::kNotModified;
   }
   return Precondition::kProceed;
 }

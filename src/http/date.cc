@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 7> kLongDays = {"Sunday",   "Monday", "Tu
 template <size_t N>
 int index_of(const std::array<std::string_view, N>& names, std::string_view text) {
   for (size_t i = 0; i < N; ++i) {
-    if (names[i] == text) return static_cast<int>(i);
+    if (iequals(names[i], text)) return static_cast<int>(i);
   }
   return -1;
 }
@@ -54,7 +54,7 @@ std::optional<WallTime> assemble(const Parts& parts) {
 
 // "06 Nov 1994 08:49:37 GMT" behind "Sun, ".
 std::optional<WallTime> parse_imf(std::string_view rest) {
-  if (rest.size() != 24 || rest.substr(20) != " GMT" || rest[2] != ' ' || rest[6] != ' ' || rest[11] != ' ')
+  if (rest.size() != 24 || !iequals(rest.substr(20), " GMT") || rest[2] != ' ' || rest[6] != ' ' || rest[11] != ' ')
     return std::nullopt;
   const auto day = number(rest.substr(0, 2), 2);
   const int month = index_of(kMonths, rest.substr(3, 3));
@@ -65,7 +65,7 @@ std::optional<WallTime> parse_imf(std::string_view rest) {
 
 // "06-Nov-94 08:49:37 GMT" behind "Sunday, ".
 std::optional<WallTime> parse_rfc850(std::string_view rest, WallTime now) {
-  if (rest.size() != 22 || rest.substr(18) != " GMT" || rest[2] != '-' || rest[6] != '-' || rest[9] != ' ')
+  if (rest.size() != 22 || !iequals(rest.substr(18), " GMT") || rest[2] != '-' || rest[6] != '-' || rest[9] != ' ')
     return std::nullopt;
   const auto day = number(rest.substr(0, 2), 2);
   const int month = index_of(kMonths, rest.substr(3, 3));

@@ -57,9 +57,9 @@ std::optional<ContentRange> parse_content_range(std::string_view value) {
   return out;
 }
 
-std::string format_content_range(ByteRange range, uint64_t total_bytes) {
+std::string format_content_range(ByteRange range, std::optional<uint64_t> total_bytes) {
   return "bytes " + std::to_string(range.begin) + "-" + std::to_string(range.end - 1) + "/" +
-         std::to_string(total_bytes);
+         (total_bytes ? std::to_string(*total_bytes) : "*");
 }
 
 }  // namespace nezha::http

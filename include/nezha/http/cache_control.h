@@ -17,15 +17,15 @@ using Seconds = std::chrono::seconds;
 struct CacheControl {
   bool no_store = false;
   bool no_cache = false;    // without field names
-  bool is_private = false;  // with or without field names: never shared
+  bool is_private = false;  // without field names: never shared
   bool is_public = false;
   bool must_revalidate = false;   // also allows sharing the answer to an authorised request (RFC 9111 §3.5)
   bool proxy_revalidate = false;  // stale is forbidden as by must-revalidate, and no more
   bool must_understand = false;
   bool only_if_cached = false;
   bool immutable = false;
-  bool max_stale_any = false;  // max-stale without a value
-  std::vector<std::string> no_cache_fields;
+  bool max_stale_any = false;                // max-stale without a value
+  std::vector<std::string> withheld_fields;  // of no-cache="…" and private="…": not to be reused with the rest
   std::optional<Seconds> max_age;
   std::optional<Seconds> s_maxage;
   std::optional<Seconds> max_stale;
@@ -47,7 +47,8 @@ struct Lifetime {
   bool heuristic = false;  // a tenth of the time since Last-Modified, at most a day
   Seconds initial_age{0};  // corrected_initial_age of RFC 9111 §4.2.3
 };
-Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time,
-                     WallTime response_time);
+// `heuristic`: whether the status allows one (RFC 9111 §4.2.2).
+Lifetime lifetime_of(const Fields& response, const CacheControl& control, WallTime request_time, WallTime response_time,
+                     bool heuristic = true);
 
 }  // namespace nezha::http

@@ -9,7 +9,7 @@
 
 namespace nezha::http {
 
-// IMF-fixdate, RFC 850 and asctime forms; nothing for anything else.
+// IMF-fixdate, RFC 850 and asctime forms, in any case of letters (RFC 9111 §4.2); nothing for anything else.
 std::optional<WallTime> parse_date(std::string_view text, WallTime now);
 // IMF-fixdate, whole seconds.
 std::string format_date(WallTime time);

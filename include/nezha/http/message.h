@@ -46,7 +46,7 @@ std::string serialise(const ResponseHead& head);
 // Upgrade, Proxy-Authenticate, Proxy-Authorization (RFC 9110 §7.6.1). Framing fields are not removed here.
 void remove_hop_by_hop(Fields& fields);
 
-// The reason phrase of a status we generate ourselves.
+// A reason phrase for a status that we generate or serve from the store.
 std::string_view reason_of(int status);
 
 }  // namespace nezha::http

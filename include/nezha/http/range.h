@@ -35,6 +35,7 @@ struct ContentRange {
   std::optional<uint64_t> total_bytes;  // absent: `*`, not known
 };
 std::optional<ContentRange> parse_content_range(std::string_view value);
-std::string format_content_range(ByteRange range, uint64_t total_bytes);
+// `total_bytes` absent: `*`.
+std::string format_content_range(ByteRange range, std::optional<uint64_t> total_bytes);
 
 }  // namespace nezha::http

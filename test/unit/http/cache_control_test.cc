@@ -26,10 +26,11 @@ TEST(CacheControl, Directives) {
   EXPECT_FALSE(parse("community=\"no-store\"").no_store);
   EXPECT_FALSE(parse("community=\"a, no-store\"").no_store);
   EXPECT_TRUE(parse("private").is_private);
-  EXPECT_TRUE(parse("private=\"X-A\"").is_private);
+  EXPECT_FALSE(parse("private=\"X-A\"").is_private) << "the rest may be shared";
+  EXPECT_EQ(parse("private=\"X-A\"").withheld_fields.size(), 1u);
   EXPECT_TRUE(parse("no-cache").no_cache);
   EXPECT_FALSE(parse("no-cache=\"Set-Cookie\"").no_cache);
-  EXPECT_EQ(parse("no-cache=\"Set-Cookie, X\"").no_cache_fields.size(), 2u);
+  EXPECT_EQ(parse("no-cache=\"Set-Cookie, X\"").withheld_fields.size(), 2u);
   EXPECT_EQ(parse("max-age=60").max_age, Seconds(60));
   EXPECT_EQ(parse("max-age=\"60\"").max_age, Seconds(60));
   EXPECT_EQ(parse("s-maxage=60, max-age=5").s_maxage, Seconds(60));
