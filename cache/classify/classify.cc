@@ -157,7 +157,7 @@ void read_range(const http::RequestHead& head, Classified& out) {
   if (specs->size() == 1)
     out.range = specs->front();
   else
-    out.multiple_ranges = true;
+    out.ranges = *specs;
 }
 
 }  // namespace
@@ -184,6 +184,30 @@ std::string strip_signature(std::string_view query, bool& removed) {
     out += parameter;
   }
   return out;
+}
+
+std::optional<std::string> path_of_reference(const CacheKey& key, std::string_view reference) {
+  const size_t slash = key.path.find('/');
+  const std::string authority = key.path.substr(0, slash);
+  reference = reference.substr(0, std::min(reference.find_first_of("?#"), reference.size()));
+  const size_t scheme = reference.find("://");
+  if (scheme != std::string_view::npos || reference.starts_with("//")) {
+    if (scheme != std::string_view::npos && !iequals(reference.substr(0, scheme), "http")) return std::nullopt;
+    reference.remove_prefix(scheme == std::string_view::npos ? 2 : scheme + 3);
+    const size_t end = std::min(reference.find('/'), reference.size());
+    Target target;
+    if (!split_authority(reference.substr(0, end), target)) return std::nullopt;
+    const bool default_port = !target.port || *target.port == 80;
+    if (target.host + (default_port ? "" : ":" + std::to_string(*target.port)) != authority) return std::nullopt;
+    reference.remove_prefix(end);
+    return authority + (reference.empty() ? "/" : std::string(reference));
+  }
+  if (reference.find(':') < reference.find('/')) return std::nullopt;  // another scheme
+  if (reference.starts_with('/')) return authority + std::string(reference);
+  if (reference.empty()) return key.path;
+  // Relative: beside the target. What climbs with dots is not worth following: over-invalidation is never needed.
+  if (reference.find("./") != std::string_view::npos) return std::nullopt;
+  return key.path.substr(0, key.path.rfind('/') + 1) + std::string(reference);
 }
 
 void add_loop_mark(http::Fields& fields, std::string_view loop_id) { fields.add("CDN-Loop", loop_id); }

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cache/classify/routes.h"
 #include "nezha/http/cache_control.h"
@@ -52,16 +53,19 @@ struct Classified {
   CacheKey key;
   bool head = false;  // kLookUp: the method is HEAD
   Credentials credentials = Credentials::kNone;
-  http::CacheControl control;  // kLookUp
-  std::optional<http::RangeSpec>
-      range;  // kLookUp, GET: a single range; several ranges are never answered from the store
-  bool multiple_ranges = false;
-  bool conditional = false;  // the client sent a precondition of its own
+  http::CacheControl control;            // kLookUp
+  std::optional<http::RangeSpec> range;  // kLookUp, GET: a single range
+  std::vector<http::RangeSpec> ranges;   // or several
+  bool conditional = false;              // the client sent a precondition of its own
 };
 
 // `loop_id`: this instance's mark in CDN-Loop (RFC 8586). A request that carries it came back to us: 508.
 // REQUIRES: the head was accepted by parse_request_head.
 Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id);
+
+// The index path that a Location or Content-Location of an answer under `key` names, when it has the same authority:
+// RFC 9111 §4.4 lets a write invalidate it too.
+std::optional<std::string> path_of_reference(const CacheKey& key, std::string_view reference);
 
 // Puts our mark into a forwarded request.
 void add_loop_mark(http::Fields& fields, std::string_view loop_id);

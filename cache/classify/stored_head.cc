@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "nezha/base/limits.h"
 #include "nezha/base/text.h"
 #include "nezha/http/date.h"
 
@@ -13,8 +14,27 @@ using config::Freshness;
 using http::Seconds;
 
 // Dropped when a response is stored: rebuilt for every answer, or meant for one hop or one client.
-constexpr std::array<std::string_view, 6> kNotStored = {"Content-Length", "Content-Range", "Age", "Via",
-                                                        "Cache-Status",   "CDN-Loop"};
+constexpr std::array<std::string_view, 5> kNotStored = {"Content-Length", "Age", "Via", "Cache-Status", "CDN-Loop"};
+
+// Understood well enough for must-understand (RFC 9111 §5.2.2.3): RFC 9110 defines them.
+bool is_understood(int status) {
+  static constexpr std::array kStatuses = {200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 400, 402, 403, 404, 405,
+                                           406, 408, 409, 410, 411, 413, 414, 415, 422, 500, 501, 502, 503, 504, 505};
+  return std::find(kStatuses.begin(), kStatuses.end(), status) != kStatuses.end();
+}
+
+// RFC 9110 §15.1.
+bool is_heuristically_cacheable(int status) {
+  static constexpr std::array kStatuses = {200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501};
+  return std::find(kStatuses.begin(), kStatuses.end(), status) != kStatuses.end();
+}
+
+// About this one request, or this one client, whatever lifetime they claim (401, 407, 412, 416, 417; RFC 9110 §15.5),
+// or forbidden to store (428, 429, 431, 511; RFC 6585).
+bool is_about_one_request(int status) {
+  static constexpr std::array kStatuses = {304, 401, 407, 412, 416, 417, 421, 425, 426, 428, 429, 431, 511};
+  return std::find(kStatuses.begin(), kStatuses.end(), status) != kStatuses.end();
+}
 
 // Of the whole representation; on a partial answer clients would check them against the part.
 bool is_checksum(std::string_view name) {
@@ -28,40 +48,95 @@ bool is_updated_by_304(std::string_view name) {
          !iequals(name, "Content-Type") && !iequals(name, "ETag") && !is_checksum(name);
 }
 
+// White space around members never counts; of some fields the order and the case of letters do not either
+// (RFC 9111 §4.1; RFC 9110 §12.5.2 to §12.5.4).
 std::string selecting_value(const http::Fields& request, std::string_view name) {
-  std::string value;
+  const bool unordered =
+      iequals(name, "Accept-Language") || iequals(name, "Accept-Encoding") || iequals(name, "Accept-Charset");
+  std::vector<std::string> members;
   for (const auto member : http::list_members(request, name)) {
+    members.push_back(unordered ? to_lower(member) : std::string(member));
+    if (unordered) std::erase_if(members.back(), [](char c) { return c == ' ' || c == '\t'; });
+  }
+  if (unordered) std::sort(members.begin(), members.end());
+  std::string value;
+  for (const auto& member : members) {
     if (!value.empty()) value += ',';
     value += member;
   }
   return value;
 }
 
+bool may_guess_lifetime(int status, const http::CacheControl& control) {
+  return is_heuristically_cacheable(status) || control.is_public;
+}
+
+bool withholds(const http::CacheControl& control, std::string_view name) {
+  return std::any_of(control.withheld_fields.begin(), control.withheld_fields.end(),
+                     [&](const std::string& withheld) { return iequals(withheld, name); });
+}
+
+http::Lifetime lifetime_in(const http::Fields& fields, const StoredHead& head, WallTime request_time,
+                           WallTime response_time) {
+  return http::lifetime_of(fields, head.control, request_time, response_time,
+                           may_guess_lifetime(head.status, head.control));
+}
+
 void derive(StoredHead& head, WallTime request_time, WallTime response_time) {
   complete(head);
   head.response_time = response_time;
-  head.lifetime = http::lifetime_of(head.fields, head.control, request_time, response_time);
+  head.lifetime = lifetime_in(head.fields, head, request_time, response_time);
 }
 
-void drop_unstored(http::Fields& fields) {
+void drop_unstored(http::Fields& fields, const http::CacheControl& control) {
   http::remove_hop_by_hop(fields);
   for (const auto name : kNotStored) fields.remove(name);
+  for (const auto& name : control.withheld_fields) fields.remove(name);
 }
 
-// A 206 must answer exactly the single range that was asked, and say so.
-const char* partial_refusal(const Classified& request, const http::ResponseHead& response) {
+// The single range that a 206 holds, as it says itself (RFC 9110 §15.3.7.1): a server may send less or more than was
+// asked. Why it is not stored, or "".
+const char* partial_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness) {
   if (!request.range) return "unasked-partial";
   const auto value = response.fields.find("Content-Range");
   const auto range = value ? http::parse_content_range(*value) : std::nullopt;
-  if (!range || !range->range) return "bad-content-range";
-  if (!range->total_bytes) return "unknown-total";
-  const auto wanted = request.range->resolve(*range->total_bytes);
-  if (!wanted || *wanted != *range->range) return "other-range";
+  if (!range || !range->range || response.fields.count("Content-Range") != 1) return "bad-content-range";
   const bool known_length = response.framing.kind == http::Framing::Kind::kLength;
   if (known_length && response.framing.length_bytes != range->range->size_bytes()) return "bad-content-range";
   const auto etag_text = response.fields.find("ETag");
   const auto etag = etag_text ? http::parse_entity_tag(*etag_text) : std::nullopt;
-  if (!etag || etag->weak()) return "no-strong-validator";
+  // Without a strong validator it can only be used by itself, while it is fresh.
+  const bool alone = freshness.mode == Freshness::Mode::kHttp && request.credentials == Credentials::kNone;
+  return (etag && !etag->weak()) || alone ? "" : "no-strong-validator";
+}
+
+// What is not 200 or 206 is kept for anonymous requests that could not have caused it, where HTTP's own rules of
+// lifetime are in force.
+const char* status_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness) {
+  if (response.status == 200 || response.status == 206) return "";
+  if (is_about_one_request(response.status)) return "status";
+  if (freshness.mode != Freshness::Mode::kHttp || request.upstream->protocol == config::Protocol::kS3) return "status";
+  if (request.credentials != Credentials::kNone) return "status";
+  if (request.conditional || request.range || !request.ranges.empty()) return "status";
+  // A redirect must not outlive the signature in it.
+  const auto location = response.fields.find("Location").value_or("");
+  const size_t question = location.find('?');
+  bool is_signed = false;
+  if (question != std::string_view::npos) (void)strip_signature(location.substr(question + 1), is_signed);
+  return is_signed ? "signed-location" : "";
+}
+
+const char* control_refusal(const http::ResponseHead& response, const http::CacheControl& control) {
+  if (control.must_understand && !is_understood(response.status)) return "status";
+  if (control.no_store && !control.must_understand) return "no-store";
+  if (control.is_private) return "private";
+  if (response.fields.has("Set-Cookie") && !withholds(control, "Set-Cookie")) return "set-cookie";
+  for (const auto member : http::list_members(response.fields, "Vary")) {
+    if (member == "*") return "vary-star";
+  }
+  for (const auto coding : http::list_members(response.fields, "Content-Encoding")) {
+    if (iequals(coding, "aws-chunked")) return "aws-chunked";
+  }
   return "";
 }
 
@@ -76,35 +151,33 @@ void complete(StoredHead& head) {
   head.fields.for_each([&](std::string_view name, std::string_view value) {
     const std::string line = std::string(name) + ": " + std::string(value) + "\r\n";
     head.lines += line;
-    if (!is_checksum(name)) head.partial_lines += line;
+    if (!is_checksum(name) && !iequals(name, "Content-Range")) head.partial_lines += line;
   });
 }
 
 std::string store_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness,
                           WallTime now) {
   if (request.head) return "head";
-  if (response.status != 200 && response.status != 206) return "status";
   const auto control = http::parse_cache_control(response.fields);
-  if (control.no_store) return "no-store";
-  if (control.is_private) return "private";
-  if (response.fields.has("Set-Cookie")) return "set-cookie";
-  for (const auto member : http::list_members(response.fields, "Vary")) {
-    if (member == "*") return "vary-star";
-  }
-  for (const auto coding : http::list_members(response.fields, "Content-Encoding")) {
-    if (iequals(coding, "aws-chunked")) return "aws-chunked";
-  }
+  if (const char* reason = status_refusal(request, response, freshness); *reason) return reason;
+  if (const char* reason = control_refusal(response, control); *reason) return reason;
   if (response.status == 206) {
-    if (const char* reason = partial_refusal(request, response); *reason) return reason;
+    if (const char* reason = partial_refusal(request, response, freshness); *reason) return reason;
   }
   // A body that ends with the connection ends the same way when its sender dies: nothing proves it whole.
   if (response.framing.kind == http::Framing::Kind::kUntilClose) return "unknown-end";
   // Every S3 object has an ETag; what has none is a listing or another answer about objects.
   if (request.upstream->protocol == config::Protocol::kS3 && !response.fields.has("ETag")) return "s3-no-etag";
-  const bool validator = response.fields.has("ETag") || response.fields.has("Last-Modified");
+  const auto etag = response.fields.find("ETag").value_or("");
+  const bool any_validator = !etag.empty() || response.fields.has("Last-Modified");
+  const bool strong = http::parse_entity_tag(etag) && !etag.starts_with("W/");
+  // Worth keeping though stale, where RFC 9111 §3 allows to keep it without a stated lifetime.
+  const bool success = response.status < 300 && is_heuristically_cacheable(response.status);
+  const bool validator = response.status == 206 ? strong : success && any_validator;
   const bool by_policy = freshness.mode == Freshness::Mode::kTtl || freshness.mode == Freshness::Mode::kImmutable;
   if (!validator && !by_policy) {
-    const auto lifetime = http::lifetime_of(response.fields, control, now, now);
+    const bool guess = may_guess_lifetime(response.status, control);
+    const auto lifetime = http::lifetime_of(response.fields, control, now, now, guess);
     if (lifetime.fresh_for <= lifetime.initial_age || control.no_cache) return "no-freshness";
   }
   return "";
@@ -117,19 +190,21 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   if (response.status == 206) {
     const auto range = http::parse_content_range(*response.fields.find("Content-Range"));
     head->total_bytes = range->total_bytes;
-    std::vector<std::string> checksums;
+    std::vector<std::string> dropped{"Content-Range"};
     response.fields.for_each([&](std::string_view name, std::string_view) {
-      if (is_checksum(name)) checksums.emplace_back(name);
+      if (is_checksum(name)) dropped.emplace_back(name);
     });
-    for (const auto& name : checksums) head->fields.remove(name);
-  } else if (response.framing.kind == http::Framing::Kind::kLength) {
-    head->total_bytes = response.framing.length_bytes;
+    for (const auto& name : dropped) head->fields.remove(name);
+  } else {
+    head->status = response.status;
+    if (response.framing.kind == http::Framing::Kind::kLength) head->total_bytes = response.framing.length_bytes;
+    if (response.framing.kind == http::Framing::Kind::kNone) head->total_bytes = 0;
   }
-  drop_unstored(head->fields);
+  drop_unstored(head->fields, http::parse_cache_control(response.fields));
   if (!head->fields.has("Date")) head->fields.add("Date", http::format_date(response_time));
   // Age belongs to the lifetime though it is not stored: computed from the response as it came.
   derive(*head, request_time, response_time);
-  head->lifetime = http::lifetime_of(response.fields, head->control, request_time, response_time);
+  head->lifetime = lifetime_in(response.fields, *head, request_time, response_time);
   head->credentials = classified.credentials;
   for (const auto name : http::list_members(response.fields, "Vary")) {
     head->selecting.emplace_back(to_lower(name), selecting_value(request.fields, name));
@@ -144,7 +219,7 @@ StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modifi
   const bool says_whose = credentials != Credentials::kNone || stored.strong();
   head->credentials = says_whose ? credentials : stored.credentials;
   http::Fields update = not_modified;
-  drop_unstored(update);
+  drop_unstored(update, http::parse_cache_control(not_modified));
   update.for_each([&](std::string_view name, std::string_view) {
     if (is_updated_by_304(name)) head->fields.remove(name);
   });
@@ -156,14 +231,14 @@ StoredHeadPtr refreshed(const StoredHead& stored, const http::Fields& not_modifi
   http::Fields with_age = head->fields;
   if (const auto age = not_modified.find("Age")) with_age.add("Age", *age);
   if (!not_modified.has("Date")) with_age.set("Date", http::format_date(response_time));
-  head->lifetime = http::lifetime_of(with_age, head->control, request_time, response_time);
+  head->lifetime = lifetime_in(with_age, *head, request_time, response_time);
   head->lifetime.initial_age = std::max(head->lifetime.initial_age, age_min);
   return head;
 }
 
 bool may_stay(const StoredHead& stored, const StoredHead& refreshed) {
-  return !refreshed.control.no_store && !refreshed.control.is_private &&
-         stored.fields.joined("Vary") == refreshed.fields.joined("Vary");
+  const bool forbidden = refreshed.control.no_store && !refreshed.control.must_understand;
+  return !forbidden && !refreshed.control.is_private && stored.fields.joined("Vary") == refreshed.fields.joined("Vary");
 }
 
 // s-maxage and must-revalidate allow sharing for the lifetime they bound. Where the admin's policy takes the place of
@@ -191,15 +266,25 @@ Seconds current_age(const StoredHead& stored, WallTime now) {
   return stored.lifetime.initial_age + std::max(Seconds{0}, resident);
 }
 
+// RFC 9111 §4.2.4: the source's own word against any use of a stale answer.
+bool forbids_stale(const StoredHead& stored) {
+  return stored.control.must_revalidate || stored.control.proxy_revalidate || stored.control.s_maxage;
+}
+
 Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshness& freshness, WallTime now) {
   Reuse out;
   const auto revalidate = [&](const char* reason) {
+    out.kind = Reuse::Kind::kRevalidate;
     out.reason = reason;
     return out;
   };
   if (authorise_each(stored, freshness)) return revalidate("authorise");
+  // Who proves who they are may be told something else than everybody is.
+  if (stored.status >= 300 && request.credentials != Credentials::kNone) return revalidate("authorise");
   if (request.control.no_cache) return revalidate("request");
   if (freshness.mode == Freshness::Mode::kRevalidate) return revalidate("policy");
+  // Of other answers only their own lifetime counts.
+  if (stored.status != 200 && freshness.mode != Freshness::Mode::kHttp) return revalidate("policy");
   if (freshness.mode == Freshness::Mode::kImmutable) return {Reuse::Kind::kServe, "", Seconds{31536000}};
 
   const Seconds age = current_age(stored, now);
@@ -208,20 +293,43 @@ Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshn
     if (resident < Seconds{0} || resident >= freshness.ttl_s) return revalidate("stale");
     return {Reuse::Kind::kServe, "", freshness.ttl_s - resident};
   }
-  if (stored.control.no_cache || !stored.control.no_cache_fields.empty()) return revalidate("stale");
+  if (stored.control.no_cache) return revalidate("stale");
   out.fresh_for = stored.lifetime.fresh_for - age;
   if (request.control.max_age && age > *request.control.max_age) return revalidate("request");
   if (request.control.min_fresh && out.fresh_for < *request.control.min_fresh) return revalidate("request");
-  if (out.fresh_for > Seconds{0}) {
-    out.kind = Reuse::Kind::kServe;
-    return out;
-  }
-  const bool stale_allowed =
-      !stored.control.must_revalidate && !stored.control.proxy_revalidate && !stored.control.s_maxage &&
-      (request.control.max_stale_any || (request.control.max_stale && -out.fresh_for <= *request.control.max_stale));
-  if (!stale_allowed) return revalidate("stale");
   out.kind = Reuse::Kind::kServe;
-  return out;
+  if (out.fresh_for > Seconds{0}) return out;
+  if (!forbids_stale(stored)) {
+    const Seconds stale_for = -out.fresh_for;
+    const auto& wanted = request.control;
+    if (wanted.max_stale_any || (wanted.max_stale && stale_for <= *wanted.max_stale)) return out;
+    if (const auto& window = stored.control.stale_while_revalidate; window && stale_for < *window) {
+      out.kind = Reuse::Kind::kServeAndCheck;
+      return out;
+    }
+  }
+  return revalidate("stale");
+}
+
+bool may_serve_stale(const StoredHead& stored, const Classified& request, const Freshness& freshness, WallTime now,
+                     SourceFailure failure) {
+  if (freshness.mode != Freshness::Mode::kHttp || authorise_each(stored, freshness)) return false;
+  if (stored.control.no_cache || forbids_stale(stored)) return false;
+  const http::CacheControl& wanted = request.control;
+  if (wanted.no_cache || wanted.max_age || wanted.min_fresh) return false;
+  const Seconds stale_for = current_age(stored, now) - stored.lifetime.fresh_for;
+  const auto& window = stored.control.stale_if_error ? stored.control.stale_if_error : wanted.stale_if_error;
+  if (window) return stale_for <= *window;
+  return failure == SourceFailure::kUnreachable && stale_for <= limits::kStaleWhenUnreachableMax;
+}
+
+bool is_freshened_by_head(const StoredHead& stored, const http::ResponseHead& answer) {
+  for (const auto name : {"ETag", "Last-Modified"}) {
+    const auto received = answer.fields.find(name);
+    if (received && received != stored.fields.find(name)) return false;
+  }
+  const auto length = answer.fields.find("Content-Length");
+  return !length || !stored.total_bytes || *length == std::to_string(*stored.total_bytes);
 }
 
 }  // namespace nezha::cache

@@ -18,7 +18,7 @@
 namespace nezha::cache {
 
 struct StoredHead {
-  int status = 200;  // of the whole representation's answer; a 206's bytes are kept under 200
+  int status = 200;  // of the answer; a 206's bytes are kept under 200
   // The version of the representation whose bytes this head belongs to, given by the store; 0 until it is stored.
   uint64_t generation = 0;
   CacheKey key;  // under which it is stored, as text; set by the store
@@ -76,11 +76,23 @@ http::Seconds current_age(const StoredHead& stored, WallTime now);
 
 // What may be done with a stored response for this request.
 struct Reuse {
-  enum class Kind { kServe, kRevalidate };
+  enum class Kind {
+    kServe,
+    kServeAndCheck,  // stale, within stale-while-revalidate (RFC 5861 §3): asks the source behind the client's back
+    kRevalidate,
+  };
   Kind kind = Kind::kRevalidate;
-  const char* reason = "";     // kRevalidate: "stale", "request", "policy", "authorise": the Cache-Status parameter
-  http::Seconds fresh_for{0};  // kServe: lifetime left; negative when stale is allowed by the request
+  const char* reason = "";     // kRevalidate: "stale", "request", "policy", "authorise"
+  http::Seconds fresh_for{0};  // kServe…: lifetime left; negative when stale is allowed
 };
 Reuse reuse_of(const StoredHead& stored, const Classified& request, const config::Freshness& freshness, WallTime now);
+
+// Whether a stale response takes the place of an answer that the source failed to give (RFC 9111 §4.2.4, RFC 5861 §4).
+enum class SourceFailure { kUnreachable, kServerError };
+bool may_serve_stale(const StoredHead& stored, const Classified& request, const config::Freshness& freshness,
+                     WallTime now, SourceFailure failure);
+
+// Whether a 200 to HEAD speaks of the stored representation (RFC 9111 §4.3.5); otherwise that is out of date.
+bool is_freshened_by_head(const StoredHead& stored, const http::ResponseHead& answer);
 
 }  // namespace nezha::cache

@@ -257,7 +257,7 @@ bool Fill::open(StoredHeadPtr head) {
 // What was not published piece by piece.
 net::Task<> Fill::publish_whole() {
   if (generation_ != 0) co_return;
-  const StoredHeadPtr head = head_->total_bytes ? head_ : with_total(*head_, available_);
+  const StoredHeadPtr head = head_->total_bytes || end_ ? head_ : with_total(*head_, available_);
   std::vector<Extent> extents;
   for (const Piece& piece : pieces_) {
     if (piece.size_bytes > 0) extents.push_back({piece.offset, piece.place});

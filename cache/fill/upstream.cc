@@ -55,7 +55,7 @@ net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, b
     connect_failures_.add();
     last = stream.error();
   }
-  co_return fail(Remedy::kRetryLater, "upstream " + pool_key(origin) + ": " + last.message);
+  co_return fail(last.remedy, "upstream " + pool_key(origin) + ": " + last.message);
 }
 
 void UpstreamPool::release(const Origin& origin, std::unique_ptr<Connection> connection) {

@@ -32,7 +32,7 @@ class UpstreamPool {
     std::unique_ptr<Connection> connection;
     bool reused = false;  // from the pool: it may turn out to be closed, then ask for a fresh one
   };
-  // Fails with kAbsent (no such name) or kRetryLater (nobody answers); the message names the origin.
+  // Fails with kAbsent (no such name), kTimedOut or kRetryLater (nobody answers); the message names the origin.
   net::Task<Result<Acquired>> acquire(Origin origin, bool fresh);
   // Gives a connection back whose last exchange ended completely.
   void release(const Origin& origin, std::unique_ptr<Connection> connection);
@@ -76,7 +76,8 @@ class RequestSide {
 
 // Sends `request` (fields ready for the wire) and reads the final response head. A pooled connection that was closed
 // meanwhile is replaced once, as long as nothing of a body was sent. `side` may be null: no body, interims dropped.
-// Fails with kRetryLater or kAbsent (no connection, no answer) or kFixInput (the answer is not HTTP).
+// Fails with kAbsent, kTimedOut, kRetryLater or kRetryHere (no connection, no answer) or kFixInput (the answer is not
+// HTTP).
 net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request,
                                      RequestSide* side);
 

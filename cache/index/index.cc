@@ -132,6 +132,26 @@ std::optional<PinnedBody> Index::pin(const KeyHash& hash, uint64_t id, http::Byt
   return body;
 }
 
+std::optional<http::ByteRange> Index::missing(const KeyHash& hash, uint64_t id, http::ByteRange range) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  const Generation* generation = find_generation(shard, hash, id);
+  if (!generation) return std::nullopt;
+  http::ByteRange out{range.end, range.begin};
+  uint64_t at = range.begin;
+  const auto hole = [&](uint64_t begin, uint64_t end) {
+    out.begin = std::min(out.begin, begin);
+    out.end = std::max(out.end, end);
+  };
+  for (const Extent& extent : generation->extents) {
+    if (at >= range.end) break;
+    if (extent.offset > at) hole(at, std::min(extent.offset, range.end));
+    at = std::max(at, extent.end());
+  }
+  if (at < range.end) hole(at, range.end);
+  return out.begin < out.end ? std::optional(out) : std::nullopt;
+}
+
 std::shared_ptr<FillTicket> Index::begin_fill(const KeyHash& hash) {
   Shard& shard = shard_of(hash.path);
   auto* raw = new FillTicket;

@@ -64,6 +64,10 @@ class Index {
   // The bytes of `range` of this generation; nothing when some are missing. Faster tiers first.
   std::optional<PinnedBody> pin(const KeyHash& hash, uint64_t generation, http::ByteRange range);
 
+  // The smallest piece of `range` that holds all of its bytes that are not stored; nothing when none is missing or the
+  // generation is gone.
+  std::optional<http::ByteRange> missing(const KeyHash& hash, uint64_t generation, http::ByteRange range);
+
   std::shared_ptr<FillTicket> begin_fill(const KeyHash& hash);
   bool is_filling(const KeyHash& hash);
   // The next number of all that are given to generations and tombstones. Higher than any before.

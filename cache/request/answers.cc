@@ -26,11 +26,15 @@ std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> l
                              const HeadOptions& options) {
   std::string out;
   out.reserve(stored.lines.size() + 256);
-  out.append("HTTP/1.1 200 OK\r\n").append(stored.lines);
-  if (length)
+  out.append("HTTP/1.1 ").append(std::to_string(stored.status)).append(" ").append(http::reason_of(stored.status));
+  out.append("\r\n").append(stored.lines);
+  if (stored.status == 204) {
+    // It has no length to tell (RFC 9110 §8.6).
+  } else if (length) {
     out.append("Content-Length: ").append(std::to_string(*length)).append("\r\n");
-  else if (chunked)
+  } else if (chunked) {
     out.append("Transfer-Encoding: chunked\r\n");
+  }
   append_age(out, stored, options.now);
   append_tail(out, options);
   return out;
@@ -40,8 +44,23 @@ std::string stored_partial_text(const StoredHead& stored, http::ByteRange range,
   std::string out;
   out.reserve(stored.lines.size() + 320);
   out.append("HTTP/1.1 206 Partial Content\r\n").append(stored.partial_lines);
-  out.append("Content-Range: ").append(http::format_content_range(range, *stored.total_bytes)).append("\r\n");
+  out.append("Content-Range: ").append(http::format_content_range(range, stored.total_bytes)).append("\r\n");
   out.append("Content-Length: ").append(std::to_string(range.size_bytes())).append("\r\n");
+  append_age(out, stored, options.now);
+  append_tail(out, options);
+  return out;
+}
+
+std::string stored_multipart_text(const StoredHead& stored, std::string_view content_type, uint64_t size_bytes,
+                                  const HeadOptions& options) {
+  std::string out;
+  out.reserve(stored.lines.size() + 320);
+  out.append("HTTP/1.1 206 Partial Content\r\n");
+  for (const auto line : split(stored.partial_lines, '\n')) {
+    if (!line.empty() && !iequals(line.substr(0, line.find(':')), "Content-Type")) out.append(line).append("\n");
+  }
+  out.append("Content-Type: ").append(content_type).append("\r\n");
+  out.append("Content-Length: ").append(std::to_string(size_bytes)).append("\r\n");
   append_age(out, stored, options.now);
   append_tail(out, options);
   return out;

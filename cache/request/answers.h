@@ -21,10 +21,13 @@ struct HeadOptions {
   WallTime now{};
 };
 
-// 200 for the whole representation; `length` absent: chunked (or until close with `close`).
+// The stored status with the whole representation; `length` absent: chunked (or until close with `close`).
 std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> length, bool chunked,
                              const HeadOptions& options);
 std::string stored_partial_text(const StoredHead& stored, http::ByteRange range, const HeadOptions& options);
+// 206 with several parts: `content_type` and `size_bytes` are those of the multipart body.
+std::string stored_multipart_text(const StoredHead& stored, std::string_view content_type, uint64_t size_bytes,
+                                  const HeadOptions& options);
 std::string stored_unsatisfiable_text(const StoredHead& stored, const HeadOptions& options);
 // 304 with the fields of RFC 9110 §15.4.5, or 412.
 std::string stored_condition_text(const StoredHead& stored, http::Precondition outcome, const HeadOptions& options);

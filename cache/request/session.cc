@@ -1,154 +1,91 @@
-// The steps of a request. Each returns the next one; what they share is in Request.
+// The steps of a request. Each returns the next one; what they share is in Session.
 #include "cache/request/session.h"
 
-#include <array>
-
-#include "cache/classify/classify.h"
-#include "cache/deliver/deliver.h"
-#include "cache/request/answers.h"
+#include "cache/request/answering.h"
+#include "cache/request/asking.h"
+#include "cache/request/background.h"
 #include "nezha/base/check.h"
-#include "nezha/base/limits.h"
-#include "nezha/base/text.h"
 
 namespace nezha::cache {
 namespace {
 
-using http::Framing;
-
-constexpr std::chrono::seconds kLingerMax{5};
-constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
-
-// A stored or arriving response that a 304 from the source would let us send.
-struct Candidate {
-  StoredHeadPtr head;
-  std::optional<PinnedBody> pinned;  // its bytes, in a tier
-  std::shared_ptr<Fill> fill;        // or on their way
-};
-
-class Session final : public RequestSide {
+class Session {
  public:
   Session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle)
-      : deps_(deps), client_(std::move(stream)), idle_(idle) {}
+      : deps_(deps), client_(deps, std::move(stream)), answering_(deps, client_, classified_), idle_(idle) {}
 
   net::Task<> run();
 
  private:
-  enum class Step { kClassify, kLookUp, kCollapse, kForward, kPass, kDone };
+  enum class Step { kClassify, kLookUp, kCollapse, kComplete, kForward, kPass, kDone };
 
   // One request.
-  net::Task<bool> read_head();
   net::Task<> handle();
   Step classify_request();
   net::Task<Step> look_up();
   net::Task<Step> collapse();
+  net::Task<Step> complete();
   net::Task<Step> forward();
   net::Task<Step> pass();
 
-  // Answers. Each leaves the connection ready for the next request, or closed.
-  net::Task<bool> send(Delivery delivery);
-  net::Task<> refuse(int status, std::string text, std::string cache_status);
-  net::Task<> answer_upstream_failure(const Error& error);
-  net::Task<> answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned, std::string cache_status);
-  net::Task<bool> answer_from_fill(const std::shared_ptr<Fill>& fill, std::string cache_status);
-  net::Task<> relay(Exchange exchange, std::string cache_status);
-  net::Task<> store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket,
-                               std::string cache_status);
+  // What they are made of.
+  std::optional<Selected> select(const StoredHeadPtr& head);
+  std::optional<std::vector<PinnedBody>> pin(const StoredHeadPtr& head, const std::vector<http::ByteRange>& ranges);
+  net::Task<Step> confirmed(Exchange exchange);
+  net::Task<Step> confirmed_under_way(Exchange exchange);
+  net::Task<> take(Exchange exchange, http::RequestHead request, std::shared_ptr<FillTicket> ticket,
+                   std::string cache_status);
+  net::Task<> take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket);
+  net::Task<> serve_stale(std::string cache_status);
+  void freshen(const Exchange& exchange);
+  void invalidate_named(const http::ResponseHead& answer);
+  void start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange);
 
-  net::Task<StoredHeadPtr> find_stored();
-  bool answerable_from_bytes(const StoredHead& head) const;
-  std::optional<http::ByteRange> wanted_range(const StoredHead& head) const;
-  http::RequestHead upstream_request(const Candidate* candidate) const;
-  bool needs_own_check(const StoredHead& head) const;
-  bool may_add_condition(const StoredHead& head) const;
-  HeadOptions options(std::string cache_status) const;
-  net::Task<bool> skip_request_body();
-  net::Task<> linger();
-
-  // RequestSide: the client's half of a relayed request.
-  bool has_body() const override { return request_.framing.kind != Framing::Kind::kNone; }
-  bool expects_continue() const override;
-  Framing framing() const override { return request_.framing; }
-  net::Task<Result<size_t>> read_body(std::span<char> into) override;
-  net::Task<Result<void>> interim(const http::ResponseHead& head) override;
+  const config::Freshness& freshness() const { return classified_.upstream->freshness; }
+  bool may_serve_stale(SourceFailure failure) const;
+  const http::RequestHead& request() const { return client_.request(); }
 
   SessionDeps& deps_;
-  Connection client_;
+  ClientSide client_;
+  Classified classified_;
+  Answering answering_;
   bool& idle_;
   std::shared_ptr<const Routes> routes_;
   uint64_t routes_version_ = 0;
 
-  http::RequestHead request_;
-  Classified classified_;
-  Candidate candidate_;
+  StoredHeadPtr known_;               // what is stored for this request, in whatever state
+  std::optional<Selected> selected_;  // its bytes, when all that is wanted is there
+  std::shared_ptr<Fill> under_way_;   // or a response on its way, which a 304 would let us send
+  http::ByteRange missing_;           // kComplete: of known_
   std::unique_ptr<FlightTable::Lead> lead_;
-  const char* forward_reason_ = "uri-miss";
-  bool open_ = true;           // the connection goes on after this answer
-  bool looked_again_ = false;  // this request came back to the store from a flight, which it does once
-  bool client_broke_ = false;  // its request body ended early or is not valid
-  bool answered_ = false;      // a final head went out
+  std::string forward_reason_;  // RFC 9211 §2.2
+  bool looked_again_ = false;   // this request came back to the store from a flight, which it does once
 };
-
-HeadOptions Session::options(std::string cache_status) const {
-  return {std::move(cache_status), !open_, deps_.clock.wall()};
-}
-
-net::Task<bool> Session::read_head() {
-  net::Stream& stream = client_.stream();
-  net::ScopedDeadline deadline(stream, deps_.clock.now() + limits::kClientIdleTimeout);
-  idle_ = true;
-  const Result<bool> first = co_await client_.await_bytes();
-  idle_ = false;
-  if (!first || !first.value()) co_return false;
-  stream.set_deadline(deps_.clock.now() + limits::kHeadTimeout);
-  const Result<http::HeadStep> step = co_await client_.read_request_head(request_);
-  if (!step || step.value().kind == http::HeadStep::Kind::kNeedMore) co_return false;
-  if (step.value().kind == http::HeadStep::Kind::kDone) co_return true;
-  request_ = {};
-  open_ = false;
-  co_await refuse(step.value().status, step.value().reason, "detail=bad-request");
-  co_return false;
-}
 
 net::Task<> Session::run() {
   // g++ 12 miscompiles a co_await behind && (its operand's temporaries are lost): such values are named first.
-  while (open_ && !deps_.draining) {
-    answered_ = client_broke_ = looked_again_ = false;
-    const bool got_head = co_await read_head();
-    if (!got_head) break;
-    open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
-    candidate_ = {};
-    forward_reason_ = "uri-miss";
-    client_.begin_body(request_.framing);
+  while (client_.open() && !deps_.draining) {
+    const bool got_request = co_await client_.read_request(idle_);
+    if (!got_request) break;
     co_await handle();
     lead_.reset();
-    // A body that the answer did not need is in the way of the next request.
-    if (open_ && !client_.body_done()) open_ = co_await skip_request_body();
+    co_await client_.finish_request();
   }
-  if (answered_) co_await linger();
-  client_.stream().close(false);
-}
-
-// Closing over unread bytes makes the kernel reset the connection, and the client may lose the answer it was just sent:
-// what still comes is read away for a while (RFC 9112 §9.6).
-net::Task<> Session::linger() {
-  net::Stream& stream = client_.stream();
-  stream.shutdown_send();
-  const net::ScopedDeadline deadline(stream, deps_.clock.now() + kLingerMax);
-  std::vector<char> buffer(limits::kRelayBytes);
-  for (size_t total = 0; total < kLingerBytesMax;) {
-    const auto got = co_await stream.read_some(buffer);
-    if (!got || got.value() == 0) co_return;
-    total += got.value();
-  }
+  co_await client_.end();
 }
 
 // request_fsm: the way of one request through the stages.
 net::Task<> Session::handle() {
-  Step step = Step::kClassify;
+  looked_again_ = false;
+  known_.reset();
+  selected_.reset();
+  under_way_.reset();
+  forward_reason_ = "uri-miss";
+  Step step = classify_request();
   while (step != Step::kDone) {
     switch (step) {
       case Step::kClassify:
-        step = classify_request();
+      case Step::kDone:
         break;
       case Step::kLookUp:
         step = co_await look_up();
@@ -156,18 +93,19 @@ net::Task<> Session::handle() {
       case Step::kCollapse:
         step = co_await collapse();
         break;
+      case Step::kComplete:
+        step = co_await complete();
+        break;
       case Step::kForward:
         step = co_await forward();
         break;
       case Step::kPass:
         step = co_await pass();
         break;
-      case Step::kDone:
-        break;
     }
   }
   if (classified_.kind == Classified::Kind::kRefuse)
-    co_await refuse(classified_.status, classified_.reason, "detail=refused");
+    co_await client_.refuse(classified_.status, classified_.reason, "detail=refused");
 }
 
 Session::Step Session::classify_request() {
@@ -175,7 +113,7 @@ Session::Step Session::classify_request() {
     routes_ = deps_.routes.current();
     routes_version_ = version;
   }
-  classified_ = classify(request_, *routes_, deps_.loop_id);
+  classified_ = classify(request(), *routes_, deps_.loop_id);
   switch (classified_.kind) {
     case Classified::Kind::kRefuse:
       return Step::kDone;
@@ -187,55 +125,52 @@ Session::Step Session::classify_request() {
   return Step::kDone;
 }
 
-bool Session::answerable_from_bytes(const StoredHead& head) const { return head.total_bytes.has_value(); }
-
-// The bytes this request asks of the representation; nothing when the range cannot be satisfied.
-std::optional<http::ByteRange> Session::wanted_range(const StoredHead& head) const {
-  const uint64_t total = *head.total_bytes;
-  if (classified_.range && http::if_range_holds(request_.fields, head.fields, deps_.clock.wall()))
-    return classified_.range->resolve(total);
-  return http::ByteRange{0, total};
+// The one place where bytes are looked for in the store.
+std::optional<std::vector<PinnedBody>> Session::pin(const StoredHeadPtr& head,
+                                                    const std::vector<http::ByteRange>& ranges) {
+  std::vector<PinnedBody> bodies;
+  for (const auto& range : ranges) {
+    auto pinned = deps_.index.pin(classified_.key, head, range);
+    if (!pinned) return std::nullopt;
+    bodies.push_back(std::move(*pinned));
+  }
+  return bodies;
 }
 
-// The stored response that this request selects, brought in from its medium if need be.
-net::Task<StoredHeadPtr> Session::find_stored() {
-  bool must_load = false;
-  StoredHeadPtr head = deps_.store.find_now(classified_.key, request_.fields, must_load);
-  if (must_load) head = co_await deps_.store.find(classified_.key, request_.fields);
-  deps_.store.note_request(classified_.key, head);
-  co_return head;
+std::optional<Selected> Session::select(const StoredHeadPtr& head) {
+  auto wanted = wanted_of(classified_, request().fields, *head, deps_.clock.wall());
+  if (!wanted) return std::nullopt;
+  auto bodies = pin(head, wanted->ranges);
+  if (!bodies) return std::nullopt;
+  return Selected{head, std::move(*wanted), std::move(*bodies)};
 }
 
 net::Task<Session::Step> Session::look_up() {
-  const StoredHeadPtr head = co_await find_stored();
-  if (head && answerable_from_bytes(*head)) {
-    const auto range = classified_.head ? std::optional(http::ByteRange{}) : wanted_range(*head);
-    std::optional<PinnedBody> pinned;
-    if (range) pinned = deps_.store.pin(classified_.key, head, *range);
-    const bool usable = !range || pinned;
-    const Reuse reuse = reuse_of(*head, classified_, classified_.upstream->freshness, deps_.clock.wall());
-    if (usable && reuse.kind == Reuse::Kind::kServe) {
+  const WallTime now = deps_.clock.wall();
+  known_ = deps_.index.find(classified_.key, request().fields);
+  if (known_) {
+    selected_ = select(known_);
+    Reuse reuse = reuse_of(*known_, classified_, freshness(), now);
+    if (is_for_the_source_to_judge(request(), classified_, *known_, now)) reuse = {Reuse::Kind::kRevalidate, "request"};
+    const bool in_background = reuse.kind == Reuse::Kind::kServeAndCheck && may_check_in_background(classified_);
+    if (selected_ && (reuse.kind == Reuse::Kind::kServe || in_background)) {
+      if (in_background) check_in_background(deps_, {routes_, classified_, request(), known_});
       std::string status = hit_status(reuse.fresh_for);
-      co_await answer_from_store(head, std::move(pinned), std::move(status));
+      co_await answering_.from_store(std::move(*selected_), std::move(status), deps_.metrics.hit);
       co_return Step::kDone;
     }
-    forward_reason_ = usable ? "stale" : "partial";
+    const bool by_request = std::string_view(reuse.reason) == "request";
+    forward_reason_ = !selected_ ? "partial" : by_request ? "request" : "stale";
     // A range that cannot be satisfied is the source's to refuse when it has to be asked anyway.
-    if (usable && range) candidate_ = {head, std::move(pinned), nullptr};
+    if (selected_ && selected_->wanted.kind == Wanted::Kind::kUnsatisfiable) selected_.reset();
   }
   if (classified_.control.only_if_cached) {
-    co_await refuse(504, "only-if-cached, and nothing stored may be used", "detail=only-if-cached");
+    co_await client_.refuse(504, "only-if-cached, and nothing stored may be used", "detail=only-if-cached");
     co_return Step::kDone;
   }
-  const bool collapsible = !classified_.head && !classified_.range && !classified_.multiple_ranges &&
-                           !classified_.conditional && !candidate_.head;
-  co_return collapsible ? Step::kCollapse : Step::kForward;
-}
-
-bool Session::needs_own_check(const StoredHead& head) const {
-  const config::Freshness& freshness = classified_.upstream->freshness;
-  return classified_.credentials != Credentials::kNone || authorise_each(head, freshness) ||
-         classified_.control.no_cache || freshness.mode == config::Freshness::Mode::kRevalidate;
+  const bool plain = !classified_.head && !classified_.conditional && classified_.ranges.empty();
+  if (!plain || classified_.range || selected_) co_return Step::kForward;
+  co_return known_&& classified_.credentials == Credentials::kNone ? Step::kComplete : Step::kCollapse;
 }
 
 net::Task<Session::Step> Session::collapse() {
@@ -246,126 +181,186 @@ net::Task<Session::Step> Session::collapse() {
   }
   const Flight::Outcome outcome = co_await FlightTable::wait(joined.flight);
   if (outcome.failed) {
-    co_await answer_upstream_failure(*outcome.failed);
+    std::string status = "fwd=" + forward_reason_ + "; collapsed; detail=upstream-failed";
+    co_await answering_.source_failed(*outcome.failed, std::move(status));
     co_return Step::kDone;
   }
-  if (!outcome.fill || !selects(*outcome.fill->head(), request_.fields)) co_return Step::kForward;
+  if (!outcome.fill || !selects(*outcome.fill->head(), request().fields)) co_return Step::kForward;
   // The object was written since that fill began: its bytes are for those who asked before.
   if (outcome.fill->superseded()) co_return Step::kForward;
   // No check of one's own: the answer under way may be reused as if it were stored (RFC 9111 §4).
-  const Reuse reuse = reuse_of(*outcome.fill->head(), classified_, classified_.upstream->freshness, deps_.clock.wall());
-  if (!needs_own_check(*outcome.fill->head()) && reuse.kind == Reuse::Kind::kServe) {
-    const bool answered = co_await answer_from_fill(outcome.fill, "fwd=uri-miss; collapsed");
+  const StoredHead& head = *outcome.fill->head();
+  const Reuse reuse = reuse_of(head, classified_, freshness(), deps_.clock.wall());
+  if (!needs_own_check(classified_, head) && reuse.kind == Reuse::Kind::kServe) {
+    std::string status = "fwd=" + forward_reason_ + "; collapsed";
+    const bool answered = co_await answering_.from_fill(outcome.fill, std::move(status));
     if (answered) co_return Step::kDone;
     // A fill that takes no more readers has usually just been published.
     if (!looked_again_) {
       looked_again_ = true;
       co_return Step::kLookUp;
     }
-  } else if (outcome.fill->head()->strong()) {
-    candidate_ = {outcome.fill->head(), std::nullopt, outcome.fill};
+  } else if (head.strong()) {
+    under_way_ = outcome.fill;
   }
   co_return Step::kForward;
 }
 
-// The request as it goes to the source: everything end-to-end byte for byte, plus our marks and one unsigned condition.
-http::RequestHead Session::upstream_request(const Candidate* candidate) const {
-  http::RequestHead out = request_;
-  if (!out.target.starts_with('/')) {  // absolute-form becomes origin-form
-    const size_t authority = out.target.find("://") + 3;
-    const size_t end = std::min(out.target.find_first_of("/?", authority), out.target.size());
-    const std::string host = out.target.substr(authority, end - authority);
-    out.fields.set("Host", host);
-    out.target.erase(0, end);
-    if (!out.target.starts_with('/')) out.target.insert(0, "/");
+// A part is stored: only the rest of it is asked for (RFC 9111 §3.3).
+net::Task<Session::Step> Session::complete() {
+  const WallTime now = deps_.clock.wall();
+  const auto wanted = wanted_of(classified_, request().fields, *known_, now);
+  std::optional<http::ByteRange> missing;
+  if (wanted && known_->total_bytes && wanted->ranges.size() == 1)
+    missing = deps_.index.missing(classified_.key, known_, wanted->ranges.front());
+  const bool partly = missing && *missing != wanted->ranges.front();
+  if (!partly) co_return Step::kCollapse;
+  missing_ = *missing;
+  const auto ticket = deps_.index.begin_fill(classified_.key);
+  const http::RequestHead asked = upstream_range_request(request(), *known_, missing_, deps_.loop_id);
+  auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
+  if (!done) co_return Step::kCollapse;  // whatever failed, it is seen again there
+  Exchange& got = done.value();
+  if (got.head.status == 200) {  // another version, or a source without ranges
+    std::string status = "fwd=partial; fwd-status=200";
+    co_await take(std::move(got), asked, ticket, std::move(status));
+    co_return Step::kDone;
   }
-  http::remove_hop_by_hop(out.fields);
-  if (out.framing.kind == Framing::Kind::kChunked) out.fields.add("Transfer-Encoding", "chunked");
-  if (candidate) {
-    const auto modified = candidate->head->fields.find("Last-Modified");
-    if (candidate->head->etag)
-      out.fields.add("If-None-Match", candidate->head->etag->text);
-    else if (modified)
-      out.fields.add("If-Modified-Since", *modified);
-  }
-  out.fields.add("Via", "1.1 nezha");
-  add_loop_mark(out.fields, deps_.loop_id);
-  return out;
+  if (!completes(got.head, *known_, missing_)) co_return Step::kCollapse;
+  const bool storable =
+      may_stay(*known_, *refreshed(*known_, got.head.fields, Credentials::kNone, got.request_time, got.response_time));
+  if (!storable) co_return Step::kCollapse;
+  co_await take_rest(std::move(got), ticket);
+  co_return Step::kDone;
 }
 
-// Whether our If-None-Match may stand beside the client's own conditions. If-Match with the stored ETag asks for
-// exactly the bytes we hold: current S3 clients sign it into every part of a download. Others are the source's to
-// judge.
-bool Session::may_add_condition(const StoredHead& head) const {
-  // Answers made for two users may carry one date or weak tag: a 304 would not say whose bytes it means.
-  if (!head.strong() && authorise_each(head, classified_.upstream->freshness)) return false;
-  if (!classified_.conditional) return true;
-  for (const auto name : {"If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}) {
-    if (request_.fields.has(name)) return false;
+net::Task<> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket) {
+  const auto wanted = wanted_of(classified_, request().fields, *known_, deps_.clock.wall());
+  const http::ByteRange whole = wanted->ranges.front();
+  Completion completion;
+  completion.head =
+      refreshed(*known_, exchange.head.fields, Credentials::kNone, exchange.request_time, exchange.response_time);
+  auto before = pin(known_, {{whole.begin, missing_.begin}});
+  auto after = pin(known_, {{missing_.end, whole.end}});
+  if (!before || !after) {  // given up meanwhile: what arrives is still good for the store, the client asks anew
+    const Error lost{Remedy::kRetryLater, "stored bytes were given up while the rest was fetched"};
+    co_await answering_.source_failed(lost, "fwd=partial; detail=evicted");
+    co_return;
   }
-  const auto outcome = http::evaluate_preconditions(request_.fields, head.fields, deps_.clock.wall());
-  return head.strong() && outcome == http::Precondition::kProceed;
-}
-
-// A 304 that names another strong entity tag is not about the bytes we hold (RFC 9111 §4.3.4).
-bool confirms(const http::Fields& not_modified, const StoredHead& stored) {
-  const auto text = not_modified.find("ETag");
-  const auto etag = text ? http::parse_entity_tag(*text) : std::nullopt;
-  return !etag || etag->weak() || !stored.strong() || http::strong_match(*etag, *stored.etag);
+  completion.before = std::move(before->front());
+  completion.after = std::move(after->front());
+  const auto fill = std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), completion.head,
+                                           missing_.begin, missing_.end);
+  completion.between = fill->reader(missing_.begin);
+  start_fill(fill, std::move(exchange));
+  std::string status = "fwd=partial; fwd-status=206; stored";
+  co_await answering_.completing(std::move(completion), std::move(status));
 }
 
 net::Task<Session::Step> Session::forward() {
-  const bool has_validator = candidate_.head && (candidate_.head->etag || candidate_.head->fields.has("Last-Modified"));
-  const bool ranges_need_strong = classified_.range && candidate_.head && !candidate_.head->strong();
-  const bool may_ask = has_validator && may_add_condition(*candidate_.head);
-  const bool revalidate = may_ask && !ranges_need_strong && !classified_.multiple_ranges;
-  const auto ticket = deps_.store.begin_fill(classified_.key);
-  const http::RequestHead request = upstream_request(revalidate ? &candidate_ : nullptr);
-  auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
+  const StoredHeadPtr held = under_way_ ? under_way_->head() : selected_ ? selected_->head : nullptr;
+  const bool conditional = held && may_ask_to_confirm(request(), classified_, *held, deps_.clock.wall());
+  const auto ticket = deps_.index.begin_fill(classified_.key);
+  const http::RequestHead asked = upstream_request(request(), conditional ? held.get() : nullptr, deps_.loop_id);
+  auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
+  if (!done && may_serve_stale(SourceFailure::kUnreachable)) {
+    co_await serve_stale("fwd=stale; detail=source-unreachable");
+    co_return Step::kDone;
+  }
   if (!done) {
     if (lead_) lead_->fail(done.error());
-    co_await answer_upstream_failure(done.error());
+    std::string status = "fwd=" + forward_reason_ + "; detail=upstream-failed";
+    co_await answering_.source_failed(done.error(), std::move(status));
     co_return Step::kDone;
   }
   Exchange& got = done.value();
-  if (got.head.status == 304 && revalidate) {
-    if (got.head.keep_alive) deps_.pool.release(got.origin, std::move(got.connection));
-    if (!confirms(got.head.fields, *candidate_.head)) {
-      candidate_ = {};
-      co_return Step::kForward;
-    }
-    std::string status = std::string("fwd=") + (candidate_.fill ? "uri-miss" : "stale") + "; fwd-status=304" +
-                         (candidate_.fill ? "; collapsed" : "");
-    if (candidate_.fill) {
-      const bool answered = co_await answer_from_fill(candidate_.fill, std::move(status));
-      if (answered) co_return Step::kDone;
-    } else {
-      const auto head =
-          refreshed(*candidate_.head, got.head.fields, classified_.credentials, got.request_time, got.response_time);
-      if (may_stay(*candidate_.head, *head))
-        co_await deps_.store.refresh(classified_.key, candidate_.head, head);
-      else
-        co_await deps_.store.drop(classified_.key, candidate_.head);
-      co_await answer_from_store(head, std::move(candidate_.pinned), std::move(status));
-      co_return Step::kDone;
-    }
-    candidate_ = {};
-    co_return Step::kForward;  // the bytes went away meanwhile: ask again, without a condition
+  const int status_code = got.head.status;
+  if (status_code == 304 && conditional) {
+    Step next = Step::kForward;
+    if (under_way_)
+      next = co_await confirmed_under_way(std::move(got));
+    else
+      next = co_await confirmed(std::move(got));
+    co_return next;
   }
-  const std::string fwd =
-      std::string("fwd=") + forward_reason_ + (revalidate ? "; fwd-status=" + std::to_string(got.head.status) : "");
-  const std::string refusal = store_refusal(classified_, got.head, classified_.upstream->freshness, got.response_time);
-  if (!refusal.empty()) {
-    if (lead_) lead_->land();
-    deps_.metrics.pass.add();
-    std::string status = fwd + "; detail=" + refusal;
-    co_await relay(std::move(got), std::move(status));
+  const bool server_error = status_code == 500 || (status_code >= 502 && status_code <= 504);
+  if (server_error && may_serve_stale(SourceFailure::kServerError)) {
+    std::string status = "fwd=stale; fwd-status=" + std::to_string(status_code) + "; detail=stale-if-error";
+    co_await serve_stale(std::move(status));
     co_return Step::kDone;
   }
-  const auto head = make_stored_head(request, classified_, got.head, got.request_time, got.response_time);
-  std::string status = fwd + "; stored";
-  co_await store_and_answer(std::move(got), head, ticket, std::move(status));
+  std::string status = "fwd=" + forward_reason_ + (held ? "; fwd-status=" + std::to_string(status_code) : "");
+  co_await take(std::move(got), asked, ticket, std::move(status));
   co_return Step::kDone;
+}
+
+bool Session::may_serve_stale(SourceFailure failure) const {
+  return selected_ && cache::may_serve_stale(*selected_->head, classified_, freshness(), deps_.clock.wall(), failure);
+}
+
+net::Task<> Session::serve_stale(std::string cache_status) {
+  co_await answering_.from_store(std::move(*selected_), std::move(cache_status), deps_.metrics.stale);
+}
+
+// 304 for what is stored.
+net::Task<Session::Step> Session::confirmed(Exchange exchange) {
+  if (exchange.head.keep_alive) deps_.pool.release(exchange.origin, std::move(exchange.connection));
+  const StoredHeadPtr held = selected_->head;
+  if (!confirms(exchange.head.fields, *held)) {
+    selected_.reset();
+    co_return Step::kForward;
+  }
+  const auto head =
+      refreshed(*held, exchange.head.fields, classified_.credentials, exchange.request_time, exchange.response_time);
+  if (may_stay(*held, *head))
+    deps_.index.refresh(classified_.key, held, head);
+  else
+    deps_.index.drop(classified_.key, held);
+  selected_->head = head;
+  std::string status = "fwd=" + forward_reason_ + "; fwd-status=304";
+  co_await answering_.from_store(std::move(*selected_), std::move(status), deps_.metrics.revalidated);
+  co_return Step::kDone;
+}
+
+// 304 for what is on its way to the store.
+net::Task<Session::Step> Session::confirmed_under_way(Exchange exchange) {
+  if (exchange.head.keep_alive) deps_.pool.release(exchange.origin, std::move(exchange.connection));
+  const auto fill = std::move(under_way_);
+  if (confirms(exchange.head.fields, *fill->head())) {
+    std::string status = "fwd=" + forward_reason_ + "; fwd-status=304; collapsed";
+    const bool answered = co_await answering_.from_fill(fill, std::move(status));
+    if (answered) co_return Step::kDone;
+  }
+  co_return Step::kForward;  // the bytes went away meanwhile: ask again, without a condition
+}
+
+// A final answer that is not about what we hold: stored and sent on, or sent on only.
+net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::shared_ptr<FillTicket> ticket,
+                          std::string cache_status) {
+  const std::string refusal = store_refusal(classified_, exchange.head, freshness(), exchange.response_time);
+  if (!refusal.empty()) {
+    if (lead_) lead_->land();
+    freshen(exchange);
+    deps_.metrics.pass.add();
+    cache_status += "; detail=" + refusal;
+    co_await answering_.relay(std::move(exchange), std::move(cache_status));
+    co_return;
+  }
+  StoredHeadPtr head =
+      make_stored_head(asked, classified_, exchange.head, exchange.request_time, exchange.response_time);
+  http::ByteRange range{0, 0};
+  std::optional<uint64_t> end = head->total_bytes;
+  if (exchange.head.status == 206) {
+    range = *http::parse_content_range(*exchange.head.fields.find("Content-Range"))->range;
+    end = range.end;
+  }
+  const auto fill =
+      std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), range.begin, end);
+  auto reader = fill->reader(range.begin);
+  const http::ResponseHead relayed = exchange.head;
+  start_fill(fill, std::move(exchange));
+  cache_status += "; stored";
+  co_await answering_.while_filling(relayed, std::move(reader), std::move(cache_status));
 }
 
 // A fill with everything it needs until it has ended.
@@ -375,235 +370,69 @@ net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, Exchange ex
   if (lead) lead->land();
 }
 
-net::Task<> Session::store_and_answer(Exchange exchange, StoredHeadPtr head, std::shared_ptr<FillTicket> ticket,
-                                      std::string cache_status) {
-  uint64_t begin = 0;
-  std::optional<uint64_t> end = head->total_bytes;
-  if (exchange.head.status == 206) {
-    const auto range = http::parse_content_range(*exchange.head.fields.find("Content-Range"));
-    begin = range->range->begin;
-    end = range->range->end;
-  }
-  const auto fill = std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), begin, end);
-  Delivery delivery;
-  delivery.body = fill->reader(begin);
-  const RelayFraming framing = relay_framing(exchange.head, request_.minor_version);
-  if (framing.close) open_ = false;
-  delivery.chunked = framing.chunked;
-  delivery.head = relayed_head_text(exchange.head, framing, options(std::move(cache_status)));
+void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange) {
   if (lead_) lead_->fill(fill);
   deps_.fills.spawn(run_fill(fill, deps_.pool, std::move(exchange), std::move(lead_)));
-  deps_.metrics.miss.add();
-  co_await send(std::move(delivery));
 }
 
-net::Task<> Session::answer_from_store(const StoredHeadPtr& head, std::optional<PinnedBody> pinned,
-                                       std::string cache_status) {
-  const WallTime now = deps_.clock.wall();
-  obs::Counter& counter = cache_status.starts_with("hit") ? deps_.metrics.hit : deps_.metrics.revalidated;
-  Delivery delivery;
-  const HeadOptions opts = options(std::move(cache_status));
-  const auto condition = classified_.conditional ? http::evaluate_preconditions(request_.fields, head->fields, now)
-                                                 : http::Precondition::kProceed;
-  if (condition != http::Precondition::kProceed) {
-    delivery.head = stored_condition_text(*head, condition, opts);
-  } else if (classified_.head) {
-    delivery.head = stored_head_text(*head, head->total_bytes, false, opts);
-  } else if (!pinned) {
-    delivery.head = stored_unsatisfiable_text(*head, opts);
-  } else {
-    // Bytes of a part never go out as the whole, though a 304 may have brought another Last-Modified for If-Range.
-    const bool whole = pinned->range == http::ByteRange{0, *head->total_bytes};
-    const bool partial = !whole || (classified_.range && http::if_range_holds(request_.fields, head->fields, now));
-    delivery.head = partial ? stored_partial_text(*head, pinned->range, opts)
-                            : stored_head_text(*head, head->total_bytes, false, opts);
-    deps_.metrics.hit_bytes.add(static_cast<double>(pinned->range.size_bytes()));
-    delivery.body = make_pinned_source(deps_.store, std::move(*pinned));
+// What an answer that is only relayed says about what is stored: a 200 to HEAD (RFC 9111 §4.3.5), or a 304 to the
+// client's own condition (§4.3.4).
+void Session::freshen(const Exchange& exchange) {
+  if (!known_ || known_->status != 200) return;
+  const http::ResponseHead& answer = exchange.head;
+  const bool head_200 = classified_.head && answer.status == 200;
+  const bool own_304 = answer.status == 304 && known_->strong() && answer.fields.has("ETag");
+  if (!head_200 && !own_304) return;
+  // One date or weak tag may name what two users see.
+  if (!known_->strong() && authorise_each(*known_, freshness())) return;
+  const bool same = head_200 ? is_freshened_by_head(*known_, answer) : confirms(answer.fields, *known_);
+  if (!same && authorise_each(*known_, freshness())) return;
+  if (!same && own_304) return;
+  const auto head =
+      refreshed(*known_, answer.fields, classified_.credentials, exchange.request_time, exchange.response_time);
+  if (same && may_stay(*known_, *head))
+    deps_.index.refresh(classified_.key, known_, head);
+  else
+    deps_.index.drop(classified_.key, known_);
+}
+
+// RFC 9111 §4.4: what a successful write names is not what it was either.
+void Session::invalidate_named(const http::ResponseHead& answer) {
+  if (answer.status >= 400) return;
+  for (const auto name : {"Location", "Content-Location"}) {
+    const auto reference = answer.fields.find(name);
+    const auto path = reference ? path_of_reference(classified_.key, *reference) : std::nullopt;
+    if (path) deps_.index.invalidate(*path);
   }
-  counter.add();
-  const bool readable = co_await send(std::move(delivery));
-  // The client comes again, and then finds the source instead of the same broken bytes.
-  if (!readable) co_await deps_.store.drop(classified_.key, head);
-}
-
-// False when the fill takes no more readers; nothing was sent then.
-net::Task<bool> Session::answer_from_fill(const std::shared_ptr<Fill>& fill, std::string cache_status) {
-  if (fill->begin() != 0) co_return false;
-  auto reader = fill->reader(0);
-  if (!reader) co_return false;
-  const auto length = fill->head()->total_bytes;
-  Delivery delivery;
-  delivery.chunked = !length && request_.minor_version >= 1;
-  if (!length && !delivery.chunked) open_ = false;
-  delivery.head = stored_head_text(*fill->head(), length, delivery.chunked, options(std::move(cache_status)));
-  delivery.body = std::move(reader);
-  deps_.metrics.collapsed.add();
-  co_await send(std::move(delivery));
-  co_return true;
 }
 
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
-  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
-  const http::RequestHead request = upstream_request(nullptr);
-  auto done = co_await exchange(deps_.pool, classified_.origin, request, this);
+  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  const http::RequestHead asked = upstream_request(request(), nullptr, deps_.loop_id);
+  auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
-  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
-  if (!done && client_broke_) {
-    co_await refuse(400, done.error().message, "detail=bad-request-body");
+  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  if (!done && client_.broke()) {
+    co_await client_.refuse(400, done.error().message, "detail=bad-request-body");
     co_return Step::kDone;
   }
-  if (!done) {
-    co_await answer_upstream_failure(done.error());
-    co_return Step::kDone;
-  }
-  if (!client_.body_done()) open_ = false;  // the upstream answered early; the rest of the body is nobody's
-  deps_.metrics.pass.add();
   std::string status = "fwd=bypass; detail=" + classified_.reason;
   if (classified_.reason == "method") status = "fwd=method";
-  co_await relay(std::move(done.value()), std::move(status));
+  if (!done) {
+    status += "; detail=upstream-failed";
+    co_await answering_.source_failed(done.error(), std::move(status));
+    co_return Step::kDone;
+  }
+  if (classified_.invalidates) invalidate_named(done.value().head);
+  if (!client_.body_done()) client_.close_after_answer();  // the upstream answered early; the rest is nobody's
+  deps_.metrics.pass.add();
+  co_await answering_.relay(std::move(done.value()), std::move(status));
   co_return Step::kDone;
 }
 
-// An upstream's body straight to one client.
-class RelaySource final : public BodySource {
- public:
-  RelaySource(Connection& connection, const Clock& clock)
-      : connection_(connection), clock_(clock), buffer_(limits::kRelayBytes) {}
-  std::optional<Result<PinnedBytes>> try_next() override {
-    if (!ready_) return std::nullopt;
-    ready_ = false;
-    if (failed_) return Result<PinnedBytes>(*failed_);
-    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr, {}});
-  }
-  net::Task<> wait() override {
-    const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);
-    const auto got = co_await connection_.read_body(buffer_);
-    if (got)
-      size_ = got.value();
-    else
-      failed_ = got.error();
-    ready_ = true;
-  }
-
- private:
-  Connection& connection_;
-  const Clock& clock_;
-  std::vector<char> buffer_;
-  size_t size_ = 0;
-  bool ready_ = false;
-  std::optional<Error> failed_;
-};
-
-net::Task<> Session::relay(Exchange exchange, std::string cache_status) {
-  const RelayFraming framing = relay_framing(exchange.head, request_.minor_version);
-  if (framing.close) open_ = false;
-  Delivery delivery;
-  delivery.head = relayed_head_text(exchange.head, framing, options(std::move(cache_status)));
-  delivery.chunked = framing.chunked;
-  if (exchange.head.framing.kind != Framing::Kind::kNone)
-    delivery.body = std::make_unique<RelaySource>(*exchange.connection, deps_.clock);
-  co_await send(std::move(delivery));
-  if (exchange.head.keep_alive && exchange.connection->body_done())
-    deps_.pool.release(exchange.origin, std::move(exchange.connection));
-}
-
-// False when the store's own bytes could not be read.
-net::Task<bool> Session::send(Delivery delivery) {
-  NEZHA_CHECK(!answered_, "one final answer per request");
-  answered_ = true;
-  uint64_t sent_bytes = 0;
-  const Result<void> sent =
-      co_await deliver(client_.stream(), std::move(delivery), deps_.send_meter, deps_.clock, sent_bytes);
-  deps_.metrics.sent_bytes.add(static_cast<double>(sent_bytes));
-  if (sent) co_return true;
-  // Never a clean short end: the client must be able to tell that the body is not whole.
-  deps_.metrics.aborted.add();
-  deps_.log.debug("answer aborted", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
-                                     {"reason", sent.error().message}});
-  client_.stream().close(true);
-  open_ = false;
-  answered_ = false;
-  co_return sent.error().remedy != Remedy::kGiveUp;
-}
-
-net::Task<> Session::refuse(int status, std::string text, std::string cache_status) {
-  if (status < 500 && status != 421) open_ = false;
-  if (!client_.body_done()) open_ = false;
-  deps_.metrics.refused.add();
-  Delivery delivery;
-  delivery.head = own_answer(status, text, request_.method != "HEAD", options(std::move(cache_status)));
-  co_await send(std::move(delivery));
-}
-
-net::Task<> Session::answer_upstream_failure(const Error& error) {
-  if (!client_.body_done()) open_ = false;
-  deps_.metrics.error.add();
-  deps_.log.warning("upstream failed", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
-                                        {"reason", error.message}});
-  const bool timed_out = error.message.find("timed out") != std::string::npos ||
-                         error.message.find("Timeout") != std::string::npos;  // c-ares' word
-  Delivery delivery;
-  delivery.head = own_answer(timed_out ? 504 : 502, error.message, request_.method != "HEAD",
-                             options("fwd=uri-miss; detail=upstream-failed"));
-  co_await send(std::move(delivery));
-}
-
-bool Session::expects_continue() const {
-  const auto expect = request_.fields.find("Expect");
-  return expect && request_.minor_version >= 1 && iequals(*expect, "100-continue");
-}
-
-net::Task<Result<size_t>> Session::read_body(std::span<char> into) {
-  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
-  auto got = co_await client_.read_body(into);
-  client_broke_ |= !got;
-  co_return got;
-}
-
-net::Task<Result<void>> Session::interim(const http::ResponseHead& head) {
-  if (request_.minor_version == 0) co_return ok();
-  http::ResponseHead copy = head;
-  http::remove_hop_by_hop(copy.fields);
-  const std::string text = http::serialise(copy);
-  const std::array<std::string_view, 1> pieces{text};
-  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
-  const Result<void> sent = co_await client_.stream().write(pieces);
-  // Others may wait for this answer: that its first reader left is seen when the answer is sent.
-  if (!has_body()) co_return ok();
-  co_return sent;
-}
-
-// Reads a small rest of a request body away; a large one costs more than a new connection.
-net::Task<bool> Session::skip_request_body() {
-  std::vector<char> buffer(limits::kRelayBytes);
-  size_t total = 0;
-  while (!client_.body_done()) {
-    const auto got = co_await read_body(buffer);
-    if (!got || (total += got.value()) > limits::kRelayBytes * 4) co_return false;
-  }
-  co_return true;
-}
-
-obs::Counter& requests(obs::Metrics& metrics, const char* result) {
-  return metrics.counter("nezha_cache_requests_total", "Requests by how they were answered", {{"result", result}});
-}
-
 }  // namespace
-
-RequestMetrics::RequestMetrics(obs::Metrics& metrics)
-    : hit(requests(metrics, "hit")),
-      revalidated(requests(metrics, "revalidated")),
-      collapsed(requests(metrics, "collapsed")),
-      miss(requests(metrics, "miss")),
-      pass(requests(metrics, "pass")),
-      refused(requests(metrics, "refused")),
-      error(requests(metrics, "error")),
-      aborted(metrics.counter("nezha_cache_aborted_answers_total",
-                              "Answers cut short by a reset, because the client left or the source failed")),
-      sent_bytes(metrics.counter("nezha_cache_sent_bytes_total", "Bytes of answers taken by the kernel")),
-      hit_bytes(metrics.counter("nezha_cache_hit_bytes_total", "Body bytes answered from the store")) {}
 
 net::Task<> run_session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle) {
   Session session(deps, std::move(stream), idle);

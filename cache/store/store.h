@@ -63,6 +63,10 @@ class Store {
   void note_request(const CacheKey& key, const StoredHeadPtr& head);
   // The bytes of `range` of this head's generation; nothing when some are missing.
   std::optional<PinnedBody> pin(const CacheKey& key, const StoredHeadPtr& head, http::ByteRange range);
+  // The smallest piece of `range` that holds all of its bytes that are missing; nothing when none is.
+  std::optional<http::ByteRange> missing(const CacheKey& key, const StoredHeadPtr& head, http::ByteRange range) {
+    return index_.missing(hash_of(key), head->generation, range);
+  }
   // Whether pinned bytes can be sent without waiting for the medium, and making them so. The latter fails with kGiveUp:
   // they cannot be read or are damaged.
   bool is_ready(const PinnedBytes& piece) const;

@@ -63,7 +63,7 @@ TEST(DeadUpstream, IsABadGatewayAndTheConnectionGoesOn) {
 
 TEST(DeadUpstream, ItsFreshEntriesAreServed) {
   auto origin = std::make_unique<ScriptedOrigin>([](OriginConnection& connection, const RecordedRequest&) {
-    connection.send(response(200, "ETag: \"v1\"\r\nCache-Control: max-age=600\r\n", "body"));
+    connection.send(response(200, "ETag: \"v1\"\r\nCache-Control: max-age=600, must-revalidate\r\n", "body"));
   });
   CacheUnderTest cache(origin->port());
   cache.ask(get("/x"));

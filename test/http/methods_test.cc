@@ -182,6 +182,39 @@ TEST_P(Invalidation, DropsWhatIsStoredUnderThePath) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, Invalidation, testing::Values("PUT", "POST", "DELETE", "PATCH", "BREW"));
 
+// RFC 9111 §4.4: what a successful write names in Location and Content-Location, when it is of the same authority.
+TEST(Invalidation, FollowsTheNamesInTheAnswer) {
+  struct Named {
+    std::string field, value;
+    int status = 201;
+    bool dropped = true;
+  };
+  const Named names[] = {{"Location", "/a/y"},
+                         {"Content-Location", "/a/y"},
+                         {"Location", "http://data.example/a/y?v=2"},
+                         {"Location", "http://DATA.example:80/a/y"},
+                         {"Location", "//data.example/a/y#f"},
+                         {"Location", "y"},
+                         {"Location", "http://other.example/a/y", 201, false},
+                         {"Location", "http://data.example:8080/a/y", 201, false},
+                         {"Location", "https://data.example/a/y", 201, false},
+                         {"Location", "/a/y", 403, false}};
+  for (const auto& named : names) {
+    ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+      if (request.method() == "GET")
+        connection.send(response(200, "ETag: \"v1\"\r\nCache-Control: max-age=600\r\n", "body"));
+      else
+        connection.send(response(named.status, named.field + ": " + named.value + "\r\n", ""));
+    });
+    CacheUnderTest cache(origin.port());
+    cache.ask(get("/a/y"));
+    ASSERT_TRUE(cache.wait_stored("/a/y"));
+    cache.ask(get("/a/x", "Content-Length: 0\r\n", "POST"));
+    cache.ask(get("/a/y"));
+    EXPECT_EQ(origin.count(), named.dropped ? 3u : 2u) << named.value;
+  }
+}
+
 TEST(Invalidation, SafeMethodsAndRefusedWritesKeepTheEntry) {
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
     connection.send(response(request.method() == "GET" || request.method() == "OPTIONS" ? 200 : 403, kFresh, "body"));

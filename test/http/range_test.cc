@@ -89,6 +89,59 @@ TEST(RangeHit, IfRange) {
   EXPECT_EQ(origin.count(), 1u);
 }
 
+// RFC 9110 §14.6, §15.3.7.2: the parts of a multipart answer, as "begin-end/total" and bytes.
+std::vector<std::pair<std::string, std::string>> parts_of(const ClientAnswer& answer) {
+  const std::string type = answer.value("Content-Type"), prefix = "multipart/byteranges; boundary=";
+  EXPECT_TRUE(type.starts_with(prefix)) << type;
+  const std::string mark = "--" + type.substr(prefix.size());
+  std::vector<std::pair<std::string, std::string>> parts;
+  size_t at = 0;
+  EXPECT_TRUE(answer.body.starts_with(mark));
+  for (;;) {
+    at += mark.size();
+    if (answer.body.substr(at) == "--\r\n") return parts;
+    const size_t head_end = answer.body.find("\r\n\r\n", at), next = answer.body.find("\r\n" + mark, at);
+    if (head_end == std::string::npos || next == std::string::npos) break;
+    const std::string head = answer.body.substr(at, head_end + 2 - at);
+    EXPECT_NE(head.find("\r\nContent-Type: a/b\r\n"), std::string::npos) << head;
+    const size_t range = head.find("Content-Range: bytes ") + 21;
+    parts.emplace_back(head.substr(range, head.find("\r\n", range) - range),
+                       answer.body.substr(head_end + 4, next - head_end - 4));
+    at = next + 2;
+  }
+  ADD_FAILURE() << "not a multipart body: " << answer.body;
+  return parts;
+}
+
+TEST(RangeHit, SeveralRangesFromOneStoredAnswer) {
+  RangeOrigin stored("0123456789abcdefghij");
+  stored.fields += "Content-Type: a/b\r\n";
+  ScriptedOrigin origin{stored};
+  CacheUnderTest cache(origin.port());
+  cache.ask(get("/x"));
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  using Parts = std::vector<std::pair<std::string, std::string>>;
+  const ClientAnswer two = ask_range(cache, "15-16, 0-1");
+  EXPECT_EQ(two.status, 206);
+  EXPECT_FALSE(two.has("Content-Range")) << "RFC 9110 §15.3.7.2";
+  EXPECT_FALSE(two.has("x-amz-checksum-crc32"));
+  EXPECT_EQ(two.value("Content-Length"), std::to_string(two.body.size()));
+  EXPECT_EQ(parts_of(two), (Parts{{"15-16/20", "fg"}, {"0-1/20", "01"}})) << "in the order of the request";
+  EXPECT_EQ(parts_of(ask_range(cache, "0-1,-2,99-")), (Parts{{"0-1/20", "01"}, {"18-19/20", "ij"}}))
+      << "what cannot be satisfied is left out";
+  EXPECT_EQ(parts_of(ask_range(cache, "10-12,0-1,2-3,11-14")), (Parts{{"0-3/20", "0123"}, {"10-14/20", "abcde"}}))
+      << "overlapping and touching ones are one";
+  expect_range(ask_range(cache, "0-5,3-9"), "0123456789abcdefghij", 0, 10);
+  expect_range(ask_range(cache, "0-,0-,0-"), "0123456789abcdefghij", 0, 20);
+  expect_range(ask_range(cache, "4-5,99-"), "0123456789abcdefghij", 4, 6);
+  EXPECT_EQ(ask_range(cache, "20-,99-").status, 416);
+  EXPECT_EQ(ask_range(cache, "0-1,5-6", "If-Range: \"v2\"\r\n").status, 200);
+  std::string many = "0-0";
+  for (int i = 1; i < 200; ++i) many += ",2-2";
+  EXPECT_EQ(ask_range(cache, many).status, 200) << "a list too long to be meant";
+  EXPECT_EQ(origin.count(), 1u);
+}
+
 TEST(RangeHit, SeveralRangesAreTheSourcesToAnswer) {
   ScriptedOrigin origin{[](OriginConnection& connection, const RecordedRequest& request) {
     if (!request.has("Range"))
@@ -171,18 +224,20 @@ TEST(RangeMiss, UpstreamsWithoutRangesAnswer200) {
   EXPECT_EQ(origin.count(), 1u);
 }
 
-TEST(RangeMiss, OddPartialAnswersAreRelayedAndNeverStored) {
+TEST(RangeMiss, OddPartialAnswers) {
   struct Odd {
     std::string why, fields;
+    size_t asked = 2;  // of two requests, how many reached the source
+    bool stored = false;
   };
   const Odd odds[] = {
-      {"another range", "ETag: \"v1\"\r\nContent-Range: bytes 11-20/100\r\n"},
+      {"another range", "ETag: \"v1\"\r\nContent-Range: bytes 11-20/100\r\n", 2, true},
       {"no Content-Range", "ETag: \"v1\"\r\n"},
       {"broken Content-Range", "ETag: \"v1\"\r\nContent-Range: bytes 10-19\r\n"},
-      {"unknown total", "ETag: \"v1\"\r\nContent-Range: bytes 10-19/*\r\n"},
+      {"unknown total", "ETag: \"v1\"\r\nContent-Range: bytes 10-19/*\r\n", 1, true},
       {"longer than its length", "ETag: \"v1\"\r\nContent-Range: bytes 10-18/100\r\n"},
-      {"weak validator", "ETag: W/\"v1\"\r\nContent-Range: bytes 10-19/100\r\n"},
-      {"no validator", "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 10-19/100\r\n"}};
+      {"weak validator", "ETag: W/\"v1\"\r\nContent-Range: bytes 10-19/100\r\n", 1, true},
+      {"no validator", "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Range: bytes 10-19/100\r\n", 1, true}};
   for (const auto& odd : odds) {
     ScriptedOrigin origin{[&](OriginConnection& connection, const RecordedRequest&) {
       connection.send(response(206, odd.fields + "Cache-Control: max-age=600\r\n", "0123456789"));
@@ -192,10 +247,126 @@ TEST(RangeMiss, OddPartialAnswersAreRelayedAndNeverStored) {
       const ClientAnswer answer = ask_range(cache, "10-19");
       EXPECT_EQ(answer.status, 206) << odd.why;
       EXPECT_EQ(answer.body, "0123456789") << odd.why;
+      if (odd.stored) {
+        ASSERT_TRUE(cache.wait_stored("/x")) << odd.why;
+      }
     }
-    EXPECT_EQ(origin.count(), 2u) << odd.why;
-    EXPECT_EQ(cache.store().generation_count(), 0u) << odd.why;
+    EXPECT_EQ(origin.count(), odd.asked) << odd.why;
+    EXPECT_EQ(cache.store().generation_count(), odd.stored ? 1u : 0u) << odd.why;
   }
+}
+
+// RFC 9110 §14.4: of a representation of unknown length, what lies between two numbers can be answered.
+TEST(RangeMiss, UnknownTotal) {
+  ScriptedOrigin origin{[](OriginConnection& connection, const RecordedRequest&) {
+    connection.send(
+        response(206, "ETag: \"v1\"\r\nCache-Control: max-age=9\r\nContent-Range: bytes 10-19/*\r\n", "0123456789"));
+  }};
+  CacheUnderTest cache(origin.port());
+  ask_range(cache, "10-19");
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  const ClientAnswer inside = ask_range(cache, "12-13");
+  EXPECT_EQ(inside.status, 206);
+  EXPECT_EQ(inside.body, "23");
+  EXPECT_EQ(inside.value("Content-Range"), "bytes 12-13/*");
+  EXPECT_EQ(origin.count(), 1u);
+  for (const std::string range : {"12-", "-1", "12-20", "9-12"}) {
+    ask_range(cache, range);
+    EXPECT_EQ(origin.last().field("Range"), "bytes=" + range) << "asked as the client wrote it";
+  }
+  EXPECT_EQ(origin.count(), 5u);
+}
+
+struct Completing {
+  std::string name, stored;  // ranges that were asked before
+  std::string asked;         // of the source, when all is asked
+};
+
+// RFC 9111 §3.3, §3.4: only what is missing is asked for, and the whole is answered.
+TEST(Completion, AsksForTheRestOnly) {
+  const std::string body = pattern_bytes(3 * kMiB, 5);
+  const Completing cases[] = {{"the end", "0-1999999", "bytes=2000000-"},
+                              {"the beginning", "2000000-", "bytes=0-1999999"},
+                              {"the middle", "0-999,3000000-", "bytes=1000-2999999"},
+                              {"both ends", "1000000-2000000", ""}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    ScriptedOrigin origin{RangeOrigin(body)};
+    CacheUnderTest cache(origin.port());
+    size_t asked = 0;
+    for (const auto range : split(c.stored, ',')) {
+      ask_range(cache, std::string(range));
+      ++asked;
+      ASSERT_TRUE(eventually([&] {
+        return cache.ask(get("/x", "Cache-Control: only-if-cached\r\nRange: bytes=" + std::string(range) + "\r\n"))
+                   .status == 206;
+      }));
+    }
+    const ClientAnswer whole = cache.ask(get("/x"));
+    EXPECT_EQ(whole.status, 200);
+    EXPECT_TRUE(whole.body == body);
+    EXPECT_EQ(origin.count(), asked + 1);
+    EXPECT_EQ(origin.last().field("Range").value_or(""), c.asked);
+    if (!c.asked.empty()) {
+      EXPECT_EQ(origin.last().field("If-Range"), "\"v1\"");
+      EXPECT_EQ(whole.cache_status(), "nezha; fwd=partial; fwd-status=206; stored");
+    }
+    ASSERT_TRUE(eventually(
+        [&] { return cache.ask(get("/x", "Cache-Control: only-if-cached\r\n")).body.size() == body.size(); }));
+    EXPECT_TRUE(cache.ask(get("/x")).body == body);
+    EXPECT_EQ(origin.count(), asked + 1);
+  }
+}
+
+// Whatever the source makes of it, the client gets one version, whole.
+TEST(Completion, NeverMixesVersions) {
+  struct Odd {
+    std::string why, fields;
+    int status;
+    std::string body;
+    size_t asked;
+  };
+  const std::string part = "Content-Range: bytes 4-9/10\r\n";
+  const Odd odds[] = {{"another version, whole", "ETag: \"v2\"\r\n", 200, "ABCDEFGHIJ", 1},
+                      {"another version, part", "ETag: \"v2\"\r\n" + part, 206, "EFGHIJ", 2},
+                      {"no tag", part, 206, "EFGHIJ", 2},
+                      {"a weak tag", "ETag: W/\"v1\"\r\n" + part, 206, "EFGHIJ", 2},
+                      {"another range", "ETag: \"v1\"\r\nContent-Range: bytes 5-9/10\r\n", 206, "FGHIJ", 2},
+                      {"another total", "ETag: \"v1\"\r\nContent-Range: bytes 4-9/11\r\n", 206, "EFGHIJ", 2},
+                      {"no such range", "Content-Range: bytes */4\r\n", 416, "", 2},
+                      {"gone", "", 404, "", 2}};
+  for (const auto& odd : odds) {
+    SCOPED_TRACE(odd.why);
+    size_t plain = 0, ranged = 0;
+    ScriptedOrigin origin{[&](OriginConnection& connection, const RecordedRequest& request) {
+      if (request.field("Range") == "bytes=0-3")
+        return void(connection.send(
+            response(206, "ETag: \"v1\"\r\nCache-Control: max-age=9\r\nContent-Range: bytes 0-3/10\r\n", "0123")));
+      ++(request.has("Range") ? ranged : plain);
+      if (request.has("Range"))
+        connection.send(response(odd.status, odd.fields, odd.body));
+      else
+        connection.send(response(200, "ETag: \"v2\"\r\n", "ABCDEFGHIJ"));
+    }};
+    CacheUnderTest cache(origin.port());
+    ask_range(cache, "0-3");
+    ASSERT_TRUE(cache.wait_stored("/x"));
+    const ClientAnswer whole = cache.ask(get("/x"));
+    EXPECT_EQ(whole.status, 200);
+    EXPECT_EQ(whole.body, "ABCDEFGHIJ");
+    EXPECT_EQ(ranged, 1u);
+    EXPECT_EQ(ranged + plain, odd.asked);
+  }
+}
+
+// A signature may cover everything: such a request is never turned into another.
+TEST(Completion, IsNotForRequestsWithCredentials) {
+  ScriptedOrigin origin{RangeOrigin("0123456789")};
+  CacheUnderTest cache(origin.port());
+  ask_range(cache, "0-3");
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  EXPECT_EQ(cache.ask(get("/x", "Authorization: a\r\n")).body, "0123456789");
+  EXPECT_FALSE(origin.last().has("Range"));
 }
 
 TEST(RangeMiss, UnaskedPartialIsNotTheWhole) {

@@ -27,6 +27,7 @@ inline constexpr size_t kHeadBytesMax = 64 * 1024;  // request or response line 
 inline constexpr size_t kHeadFieldsMax = 256;
 inline constexpr size_t kInterimsMax = 1000;            // 1xx responses before a final one
 inline constexpr size_t kChunkLineBytesMax = 4 * 1024;  // chunk size, extensions
+inline constexpr size_t kRangesMax = 64;  // of one request; a longer list is ignored
 inline constexpr size_t kConnectionsMax = 20'000;
 
 // Time.
@@ -36,6 +37,8 @@ inline constexpr std::chrono::seconds kBodyStallTimeout{60};  // no byte in eith
 inline constexpr std::chrono::seconds kConnectTimeout{10};
 inline constexpr std::chrono::seconds kUpstreamIdleTimeout{30};
 inline constexpr std::chrono::seconds kDrainTimeout{20};  // after SIGTERM
+// How long past its lifetime an answer may stand in for a source that nobody reaches (RFC 9111 §4.2.4).
+inline constexpr std::chrono::seconds kStaleWhenUnreachableMax{24 * 3600};
 
 // Cache.
 inline constexpr size_t kPieceBytes = 1024 * 1024;  // a body travels and is stored in pieces of this size

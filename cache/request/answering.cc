@@ -1,0 +1,163 @@
+#include "cache/request/answering.h"
+
+#include "cache/deliver/multipart_source.h"
+#include "nezha/base/check.h"
+#include "nezha/base/limits.h"
+
+namespace nezha::cache {
+namespace {
+
+// An upstream's body straight to one client.
+class RelaySource final : public BodySource {
+ public:
+  RelaySource(Connection& connection, const Clock& clock)
+      : connection_(connection), clock_(clock), buffer_(limits::kRelayBytes) {}
+  std::optional<Result<PinnedBytes>> try_next() override {
+    if (!ready_) return std::nullopt;
+    ready_ = false;
+    if (failed_) return Result<PinnedBytes>(*failed_);
+    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr});
+  }
+  net::Task<> wait() override {
+    const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);
+    const auto got = co_await connection_.read_body(buffer_);
+    if (got)
+      size_ = got.value();
+    else
+      failed_ = got.error();
+    ready_ = true;
+  }
+
+ private:
+  Connection& connection_;
+  const Clock& clock_;
+  std::vector<char> buffer_;
+  size_t size_ = 0;
+  bool ready_ = false;
+  std::optional<Error> failed_;
+};
+
+uint64_t size_of(const std::vector<PinnedBody>& bodies) {
+  uint64_t total = 0;
+  for (const auto& body : bodies) total += body.range.size_bytes();
+  return total;
+}
+
+}  // namespace
+
+Delivery Answering::from_bodies(Selected selected, const HeadOptions& options) const {
+  const StoredHead& head = *selected.head;
+  auto& bodies = selected.bodies;
+  NEZHA_CHECK(bodies.size() == selected.wanted.ranges.size(), "every wanted range is held");
+  Delivery out;
+  switch (selected.wanted.kind) {
+    case Wanted::Kind::kUnsatisfiable:
+      out.head = stored_unsatisfiable_text(head, options);
+      return out;
+    case Wanted::Kind::kWhole:
+      out.head = stored_head_text(head, head.total_bytes, false, options);
+      break;
+    case Wanted::Kind::kOne:
+      out.head = stored_partial_text(head, bodies.front().range, options);
+      break;
+    case Wanted::Kind::kSeveral: {
+      const auto part_type = head.fields.find("Content-Type").value_or("");
+      Multipart multipart = make_multipart(std::move(bodies), head.total_bytes, part_type);
+      out.head = stored_multipart_text(head, multipart.content_type, multipart.size_bytes, options);
+      out.body = std::move(multipart.body);
+      return out;
+    }
+  }
+  if (!bodies.empty()) out.body = make_pinned_source(std::move(bodies.front()));
+  return out;
+}
+
+net::Task<> Answering::from_store(Selected selected, std::string cache_status, obs::Counter& counter) {
+  const StoredHeadPtr head = selected.head;
+  const HeadOptions options = client_.options(std::move(cache_status));
+  auto condition = http::Precondition::kProceed;
+  // Conditions are for what would be a success (RFC 9110 §13.2.1).
+  if (classified_.conditional && head->status < 300)
+    condition = http::evaluate_preconditions(client_.request().fields, head->fields, options.now);
+  Delivery delivery;
+  if (condition != http::Precondition::kProceed) {
+    delivery.head = stored_condition_text(*head, condition, options);
+  } else {
+    deps_.metrics.hit_bytes.add(static_cast<double>(size_of(selected.bodies)));
+    delivery = from_bodies(std::move(selected), options);
+  }
+  counter.add();
+  std::function<void()> forget = [&] { deps_.index.drop(classified_.key, head); };
+  co_await client_.send(std::move(delivery), std::move(forget));
+}
+
+net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cache_status) {
+  if (fill->begin() != 0 || classified_.range || !classified_.ranges.empty()) co_return false;
+  auto reader = fill->reader(0);
+  if (!reader) co_return false;
+  const auto length = fill->head()->total_bytes;
+  Delivery delivery;
+  delivery.chunked = !length && client_.request().minor_version >= 1;
+  if (!length && !delivery.chunked) client_.close_after_answer();
+  const HeadOptions options = client_.options(std::move(cache_status));
+  delivery.head = stored_head_text(*fill->head(), length, delivery.chunked, options);
+  delivery.body = std::move(reader);
+  deps_.metrics.collapsed.add();
+  co_await client_.send(std::move(delivery));
+  co_return true;
+}
+
+net::Task<> Answering::while_filling(const http::ResponseHead& head, std::unique_ptr<BodySource> body,
+                                     std::string cache_status) {
+  const RelayFraming framing = relay_framing(head, client_.request().minor_version);
+  if (framing.close) client_.close_after_answer();
+  Delivery delivery;
+  delivery.body = std::move(body);
+  delivery.chunked = framing.chunked;
+  delivery.head = relayed_head_text(head, framing, client_.options(std::move(cache_status)));
+  deps_.metrics.miss.add();
+  co_await client_.send(std::move(delivery));
+}
+
+net::Task<> Answering::completing(Completion completion, std::string cache_status) {
+  const HeadOptions options = client_.options(std::move(cache_status));
+  const StoredHead& head = *completion.head;
+  Delivery delivery;
+  delivery.head = stored_head_text(head, head.total_bytes, false, options);
+  std::vector<std::unique_ptr<BodySource>> sources;
+  if (completion.before) sources.push_back(make_pinned_source(std::move(*completion.before)));
+  sources.push_back(std::move(completion.between));
+  if (completion.after) sources.push_back(make_pinned_source(std::move(*completion.after)));
+  delivery.body = make_chain_source(std::move(sources));
+  deps_.metrics.miss.add();
+  const StoredHeadPtr kept = completion.head;
+  std::function<void()> forget = [&] { deps_.index.drop(classified_.key, kept); };
+  co_await client_.send(std::move(delivery), std::move(forget));
+}
+
+net::Task<> Answering::relay(Exchange exchange, std::string cache_status) {
+  const RelayFraming framing = relay_framing(exchange.head, client_.request().minor_version);
+  if (framing.close) client_.close_after_answer();
+  Delivery delivery;
+  delivery.head = relayed_head_text(exchange.head, framing, client_.options(std::move(cache_status)));
+  delivery.chunked = framing.chunked;
+  if (exchange.head.framing.kind != http::Framing::Kind::kNone)
+    delivery.body = std::make_unique<RelaySource>(*exchange.connection, deps_.clock);
+  co_await client_.send(std::move(delivery));
+  if (exchange.head.keep_alive && exchange.connection->body_done())
+    deps_.pool.release(exchange.origin, std::move(exchange.connection));
+}
+
+net::Task<> Answering::source_failed(const Error& error, std::string cache_status) {
+  if (!client_.body_done()) client_.close_after_answer();
+  deps_.metrics.error.add();
+  deps_.log.warning("upstream failed", {{"host", classified_.key.path.substr(0, classified_.key.path.find('/'))},
+                                        {"reason", error.message}});
+  const int status = error.remedy == Remedy::kTimedOut ? 504 : 502;
+  const bool with_body = client_.request().method != "HEAD";
+  Delivery delivery;
+  delivery.head = own_answer(status, error.message, with_body, client_.options(std::move(cache_status)));
+  co_await client_.send(std::move(delivery));
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,129 @@
+#include "cache/request/client_side.h"
+
+#include <array>
+
+#include "nezha/base/check.h"
+#include "nezha/base/limits.h"
+#include "nezha/base/text.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr std::chrono::seconds kLingerMax{5};
+constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
+
+}  // namespace
+
+HeadOptions ClientSide::options(std::string cache_status) const {
+  return {std::move(cache_status), !open_, deps_.clock.wall()};
+}
+
+net::Task<bool> ClientSide::read_request(bool& idle) {
+  answered_ = broke_ = false;
+  net::Stream& stream = client_.stream();
+  const net::ScopedDeadline deadline(stream, deps_.clock.now() + limits::kClientIdleTimeout);
+  idle = true;
+  const Result<bool> first = co_await client_.await_bytes();
+  idle = false;
+  if (!first || !first.value()) co_return false;
+  stream.set_deadline(deps_.clock.now() + limits::kHeadTimeout);
+  const Result<http::HeadStep> step = co_await client_.read_request_head(request_);
+  if (!step || step.value().kind == http::HeadStep::Kind::kNeedMore) co_return false;
+  if (step.value().kind == http::HeadStep::Kind::kBad) {
+    request_ = {};
+    open_ = false;
+    co_await refuse(step.value().status, step.value().reason, "detail=bad-request");
+    co_return false;
+  }
+  open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
+  client_.begin_body(request_.framing);
+  co_return true;
+}
+
+net::Task<> ClientSide::finish_request() {
+  // A body that the answer did not need is in the way of the next request.
+  if (open_ && !client_.body_done()) open_ = co_await skip_request_body();
+}
+
+net::Task<> ClientSide::end() {
+  if (answered_) co_await linger();
+  client_.stream().close(false);
+}
+
+// Closing over unread bytes makes the kernel reset the connection, and the client may lose the answer it was just sent:
+// what still comes is read away for a while (RFC 9112 §9.6).
+net::Task<> ClientSide::linger() {
+  net::Stream& stream = client_.stream();
+  stream.shutdown_send();
+  const net::ScopedDeadline deadline(stream, deps_.clock.now() + kLingerMax);
+  std::vector<char> buffer(limits::kRelayBytes);
+  for (size_t total = 0; total < kLingerBytesMax;) {
+    const auto got = co_await stream.read_some(buffer);
+    if (!got || got.value() == 0) co_return;
+    total += got.value();
+  }
+}
+
+net::Task<> ClientSide::send(Delivery delivery, std::function<void()> unreadable) {
+  NEZHA_CHECK(!answered_, "one final answer per request");
+  answered_ = true;
+  uint64_t sent_bytes = 0;
+  const Result<void> sent = co_await deliver(client_.stream(), std::move(delivery), deps_.clock, sent_bytes);
+  deps_.metrics.sent_bytes.add(static_cast<double>(sent_bytes));
+  if (sent) co_return;
+  if (unreadable && sent.error().remedy == Remedy::kGiveUp) unreadable();
+  // Never a clean short end: the client must be able to tell that the body is not whole.
+  deps_.metrics.aborted.add();
+  deps_.log.debug("answer aborted",
+                  {{"host", request_.fields.find("Host").value_or("")}, {"reason", sent.error().message}});
+  client_.stream().close(true);
+  open_ = false;
+  answered_ = false;
+}
+
+net::Task<> ClientSide::refuse(int status, std::string text, std::string cache_status) {
+  if (status < 500 && status != 421) open_ = false;
+  if (!client_.body_done()) open_ = false;
+  deps_.metrics.refused.add();
+  Delivery delivery;
+  delivery.head = own_answer(status, text, request_.method != "HEAD", options(std::move(cache_status)));
+  co_await send(std::move(delivery));
+}
+
+bool ClientSide::expects_continue() const {
+  const auto expect = request_.fields.find("Expect");
+  return expect && request_.minor_version >= 1 && iequals(*expect, "100-continue");
+}
+
+net::Task<Result<size_t>> ClientSide::read_body(std::span<char> into) {
+  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
+  auto got = co_await client_.read_body(into);
+  broke_ |= !got;
+  co_return got;
+}
+
+net::Task<Result<void>> ClientSide::interim(const http::ResponseHead& head) {
+  if (request_.minor_version == 0) co_return ok();
+  http::ResponseHead copy = head;
+  http::remove_hop_by_hop(copy.fields);
+  const std::string text = http::serialise(copy);
+  const std::array<std::string_view, 1> pieces{text};
+  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
+  const Result<void> sent = co_await client_.stream().write(pieces);
+  // Others may wait for this answer: that its first reader left is seen when the answer is sent.
+  if (!has_body()) co_return ok();
+  co_return sent;
+}
+
+// Reads a small rest of a request body away; a large one costs more than a new connection.
+net::Task<bool> ClientSide::skip_request_body() {
+  std::vector<char> buffer(limits::kRelayBytes);
+  size_t total = 0;
+  while (!client_.body_done()) {
+    const auto got = co_await read_body(buffer);
+    if (!got || (total += got.value()) > limits::kRelayBytes * 4) co_return false;
+  }
+  co_return true;
+}
+
+}  // namespace nezha::cache
