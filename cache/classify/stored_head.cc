@@ -94,20 +94,19 @@ void drop_unstored(http::Fields& fields, const http::CacheControl& control) {
   for (const auto& name : control.withheld_fields) fields.remove(name);
 }
 
-// The single range that a 206 holds, as it says itself (RFC 9110 §15.3.7.1): a server may send less or more than was
-// asked. Why it is not stored, or "".
+bool is_strong(const http::Fields& fields) {
+  const auto text = fields.find("ETag");
+  const auto etag = text ? http::parse_entity_tag(*text) : std::nullopt;
+  return etag && !etag->weak();
+}
+
+// Why a 206 is not stored, or "".
 const char* partial_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness) {
   if (!request.range) return "unasked-partial";
-  const auto value = response.fields.find("Content-Range");
-  const auto range = value ? http::parse_content_range(*value) : std::nullopt;
-  if (!range || !range->range || response.fields.count("Content-Range") != 1) return "bad-content-range";
-  const bool known_length = response.framing.kind == http::Framing::Kind::kLength;
-  if (known_length && response.framing.length_bytes != range->range->size_bytes()) return "bad-content-range";
-  const auto etag_text = response.fields.find("ETag");
-  const auto etag = etag_text ? http::parse_entity_tag(*etag_text) : std::nullopt;
+  if (!part_of(request, response)) return "bad-content-range";
   // Without a strong validator it can only be used by itself, while it is fresh.
   const bool alone = freshness.mode == Freshness::Mode::kHttp && request.credentials == Credentials::kNone;
-  return (etag && !etag->weak()) || alone ? "" : "no-strong-validator";
+  return is_strong(response.fields) || alone ? "" : "no-strong-validator";
 }
 
 // What is not 200 or 206 is kept for anonymous requests that could not have caused it, where HTTP's own rules of
@@ -155,6 +154,22 @@ void complete(StoredHead& head) {
   });
 }
 
+std::optional<http::ContentRange> part_of(const Classified& request, const http::ResponseHead& response) {
+  const auto value = response.fields.find("Content-Range");
+  auto out = value ? http::parse_content_range(*value) : std::nullopt;
+  if (!out || !out->range || response.fields.count("Content-Range") != 1) return std::nullopt;
+  if (response.framing.kind != http::Framing::Kind::kLength) return out;
+  const uint64_t length_bytes = response.framing.length_bytes;
+  if (length_bytes == out->range->size_bytes()) return out;
+  // It contradicts its body. Where it begins is what any reader goes by; when the last bytes were asked for, and so
+  // many came, they end where the representation ends. Never good enough to be joined with other parts.
+  const bool suffix = request.range && !request.range->first && request.range->last == length_bytes;
+  if (!suffix || is_strong(response.fields) || length_bytes == 0) return std::nullopt;
+  out->range->end = out->range->begin + length_bytes;
+  out->total_bytes = out->range->end;
+  return out;
+}
+
 std::string store_refusal(const Classified& request, const http::ResponseHead& response, const Freshness& freshness,
                           WallTime now) {
   if (request.head) return "head";
@@ -168,12 +183,10 @@ std::string store_refusal(const Classified& request, const http::ResponseHead& r
   if (response.framing.kind == http::Framing::Kind::kUntilClose) return "unknown-end";
   // Every S3 object has an ETag; what has none is a listing or another answer about objects.
   if (request.upstream->protocol == config::Protocol::kS3 && !response.fields.has("ETag")) return "s3-no-etag";
-  const auto etag = response.fields.find("ETag").value_or("");
-  const bool any_validator = !etag.empty() || response.fields.has("Last-Modified");
-  const bool strong = http::parse_entity_tag(etag) && !etag.starts_with("W/");
+  const bool any_validator = response.fields.has("ETag") || response.fields.has("Last-Modified");
   // Worth keeping though stale, where RFC 9111 §3 allows to keep it without a stated lifetime.
   const bool success = response.status < 300 && is_heuristically_cacheable(response.status);
-  const bool validator = response.status == 206 ? strong : success && any_validator;
+  const bool validator = response.status == 206 ? is_strong(response.fields) : success && any_validator;
   const bool by_policy = freshness.mode == Freshness::Mode::kTtl || freshness.mode == Freshness::Mode::kImmutable;
   if (!validator && !by_policy) {
     const bool guess = may_guess_lifetime(response.status, control);
@@ -188,8 +201,7 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   auto head = std::make_shared<StoredHead>();
   head->fields = response.fields;
   if (response.status == 206) {
-    const auto range = http::parse_content_range(*response.fields.find("Content-Range"));
-    head->total_bytes = range->total_bytes;
+    head->total_bytes = part_of(classified, response)->total_bytes;
     std::vector<std::string> dropped{"Content-Range"};
     response.fields.for_each([&](std::string_view name, std::string_view) {
       if (is_checksum(name)) dropped.emplace_back(name);

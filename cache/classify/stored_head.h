@@ -45,6 +45,10 @@ using StoredHeadPtr = std::shared_ptr<const StoredHead>;
 // Fills in what follows from `fields` alone: control, etag, lines, partial_lines.
 void complete(StoredHead& head);
 
+// The bytes that a 206 holds (RFC 9110 §15.3.7.1). A server may send less or more than was asked. Nothing when it does
+// not tell.
+std::optional<http::ContentRange> part_of(const Classified& request, const http::ResponseHead& response);
+
 // Why a response is not stored; empty when it is.
 std::string store_refusal(const Classified& request, const http::ResponseHead& response,
                           const config::Freshness& freshness, WallTime now);

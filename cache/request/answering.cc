@@ -87,8 +87,8 @@ net::Task<> Answering::from_store(Selected selected, std::string cache_status, o
     delivery = from_bodies(std::move(selected), options);
   }
   counter.add();
-  std::function<void()> forget = [&] { deps_.index.drop(classified_.key, head); };
-  co_await client_.send(std::move(delivery), std::move(forget));
+  const bool readable = co_await client_.send(std::move(delivery));
+  if (!readable) deps_.index.drop(classified_.key, head);
 }
 
 net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cache_status) {
@@ -131,8 +131,8 @@ net::Task<> Answering::completing(Completion completion, std::string cache_statu
   delivery.body = make_chain_source(std::move(sources));
   deps_.metrics.miss.add();
   const StoredHeadPtr kept = completion.head;
-  std::function<void()> forget = [&] { deps_.index.drop(classified_.key, kept); };
-  co_await client_.send(std::move(delivery), std::move(forget));
+  const bool readable = co_await client_.send(std::move(delivery));
+  if (!readable) deps_.index.drop(classified_.key, kept);
 }
 
 net::Task<> Answering::relay(Exchange exchange, std::string cache_status) {

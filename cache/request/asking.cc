@@ -36,7 +36,7 @@ http::RequestHead upstream_request(const http::RequestHead& client, const Stored
     else if (modified)
       out.fields.add("If-Modified-Since", *modified);
   }
-  out.fields.add("Via", "1.1 nezha");
+  out.fields.add("Via", client.minor_version == 0 ? "1.0 nezha" : "1.1 nezha");
   add_loop_mark(out.fields, loop_id);
   return out;
 }

@@ -46,8 +46,9 @@ net::Task<> ClientSide::finish_request() {
 }
 
 net::Task<> ClientSide::end() {
-  if (answered_) co_await linger();
-  client_.stream().close(false);
+  // Never a clean short end.
+  if (answered_ && !broken_) co_await linger();
+  client_.stream().close(broken_);
 }
 
 // Closing over unread bytes makes the kernel reset the connection, and the client may lose the answer it was just sent:
@@ -64,21 +65,19 @@ net::Task<> ClientSide::linger() {
   }
 }
 
-net::Task<> ClientSide::send(Delivery delivery, std::function<void()> unreadable) {
+net::Task<bool> ClientSide::send(Delivery delivery) {
   NEZHA_CHECK(!answered_, "one final answer per request");
   answered_ = true;
   uint64_t sent_bytes = 0;
   const Result<void> sent = co_await deliver(client_.stream(), std::move(delivery), deps_.clock, sent_bytes);
   deps_.metrics.sent_bytes.add(static_cast<double>(sent_bytes));
-  if (sent) co_return;
-  if (unreadable && sent.error().remedy == Remedy::kGiveUp) unreadable();
-  // Never a clean short end: the client must be able to tell that the body is not whole.
+  if (sent) co_return true;
   deps_.metrics.aborted.add();
   deps_.log.debug("answer aborted",
                   {{"host", request_.fields.find("Host").value_or("")}, {"reason", sent.error().message}});
-  client_.stream().close(true);
+  broken_ = true;
   open_ = false;
-  answered_ = false;
+  co_return sent.error().remedy != Remedy::kGiveUp;
 }
 
 net::Task<> ClientSide::refuse(int status, std::string text, std::string cache_status) {

@@ -2,7 +2,6 @@
 // each. Knows nothing of caching. Threads: the loop's own.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,7 +19,7 @@ class ClientSide final : public RequestSide {
   net::Task<bool> read_request(bool& idle);
   // After its answer: what is left of its body is out of the way, or the connection will not go on.
   net::Task<> finish_request();
-  // Closes, so that the client can still read the last answer.
+  // Closes, so that the client can still read the last answer, or tell that it is not whole.
   net::Task<> end();
 
   const http::RequestHead& request() const { return request_; }
@@ -31,9 +30,9 @@ class ClientSide final : public RequestSide {
   bool broke() const { return broke_; }  // its request body ended early or is not valid
 
   HeadOptions options(std::string cache_status) const;
-  // An answer that breaks off resets the connection. `unreadable` is called before, when the store's own bytes were at
-  // fault: the client comes again, and then finds the source instead of the same broken bytes.
-  net::Task<> send(Delivery delivery, std::function<void()> unreadable = {});
+  // An answer that breaks off resets the connection, in end(). False when the store's own bytes were at fault: forget
+  // them before that, so that a client that comes again finds the source instead of the same broken bytes.
+  net::Task<bool> send(Delivery delivery);
   // An answer of our own.
   net::Task<> refuse(int status, std::string text, std::string cache_status);
 
@@ -54,6 +53,7 @@ class ClientSide final : public RequestSide {
   bool open_ = true;
   bool broke_ = false;
   bool answered_ = false;  // a final head went out
+  bool broken_ = false;    // but not all of its body
 };
 
 }  // namespace nezha::cache

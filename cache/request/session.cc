@@ -29,6 +29,10 @@ class Session {
   net::Task<Step> pass();
 
   // What they are made of.
+  net::Task<StoredHeadPtr> find_stored();
+  net::Task<> keep(StoredHeadPtr held, StoredHeadPtr head);
+  net::Task<> drop(StoredHeadPtr held);
+  net::Task<> invalidate(std::string path);
   std::optional<Selected> select(const StoredHeadPtr& head);
   std::optional<std::vector<PinnedBody>> pin(const StoredHeadPtr& head, const std::vector<http::ByteRange>& ranges);
   net::Task<Step> confirmed(Exchange exchange);
@@ -37,8 +41,8 @@ class Session {
                    std::string cache_status);
   net::Task<> take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket);
   net::Task<> serve_stale(std::string cache_status);
-  void freshen(const Exchange& exchange);
-  void invalidate_named(const http::ResponseHead& answer);
+  net::Task<> freshen(const Exchange& exchange);
+  net::Task<> invalidate_named(const http::ResponseHead& answer);
   void start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange);
 
   const config::Freshness& freshness() const { return classified_.upstream->freshness; }
@@ -125,6 +129,26 @@ Session::Step Session::classify_request() {
   return Step::kDone;
 }
 
+net::Task<StoredHeadPtr> Session::find_stored() { co_return deps_.index.find(classified_.key, request().fields); }
+
+// A stored head is brought up to date, or goes when it may not stay.
+net::Task<> Session::keep(StoredHeadPtr held, StoredHeadPtr head) {
+  if (may_stay(*held, *head))
+    deps_.index.refresh(classified_.key, held, head);
+  else
+    co_await drop(std::move(held));
+}
+
+net::Task<> Session::drop(StoredHeadPtr held) {
+  deps_.index.drop(classified_.key, held);
+  co_return;
+}
+
+net::Task<> Session::invalidate(std::string path) {
+  deps_.index.invalidate(path);
+  co_return;
+}
+
 // The one place where bytes are looked for in the store.
 std::optional<std::vector<PinnedBody>> Session::pin(const StoredHeadPtr& head,
                                                     const std::vector<http::ByteRange>& ranges) {
@@ -147,7 +171,7 @@ std::optional<Selected> Session::select(const StoredHeadPtr& head) {
 
 net::Task<Session::Step> Session::look_up() {
   const WallTime now = deps_.clock.wall();
-  known_ = deps_.index.find(classified_.key, request().fields);
+  known_ = co_await find_stored();
   if (known_) {
     selected_ = select(known_);
     Reuse reuse = reuse_of(*known_, classified_, freshness(), now);
@@ -312,10 +336,7 @@ net::Task<Session::Step> Session::confirmed(Exchange exchange) {
   }
   const auto head =
       refreshed(*held, exchange.head.fields, classified_.credentials, exchange.request_time, exchange.response_time);
-  if (may_stay(*held, *head))
-    deps_.index.refresh(classified_.key, held, head);
-  else
-    deps_.index.drop(classified_.key, held);
+  co_await keep(held, head);
   selected_->head = head;
   std::string status = "fwd=" + forward_reason_ + "; fwd-status=304";
   co_await answering_.from_store(std::move(*selected_), std::move(status), deps_.metrics.revalidated);
@@ -340,7 +361,7 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
   const std::string refusal = store_refusal(classified_, exchange.head, freshness(), exchange.response_time);
   if (!refusal.empty()) {
     if (lead_) lead_->land();
-    freshen(exchange);
+    co_await freshen(exchange);
     deps_.metrics.pass.add();
     cache_status += "; detail=" + refusal;
     co_await answering_.relay(std::move(exchange), std::move(cache_status));
@@ -351,7 +372,7 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
   http::ByteRange range{0, 0};
   std::optional<uint64_t> end = head->total_bytes;
   if (exchange.head.status == 206) {
-    range = *http::parse_content_range(*exchange.head.fields.find("Content-Range"))->range;
+    range = *part_of(classified_, exchange.head)->range;
     end = range.end;
   }
   const auto fill =
@@ -377,43 +398,44 @@ void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange) {
 
 // What an answer that is only relayed says about what is stored: a 200 to HEAD (RFC 9111 §4.3.5), or a 304 to the
 // client's own condition (§4.3.4).
-void Session::freshen(const Exchange& exchange) {
-  if (!known_ || known_->status != 200) return;
+net::Task<> Session::freshen(const Exchange& exchange) {
+  if (!known_ || known_->status != 200) co_return;
   const http::ResponseHead& answer = exchange.head;
   const bool head_200 = classified_.head && answer.status == 200;
   const bool own_304 = answer.status == 304 && known_->strong() && answer.fields.has("ETag");
-  if (!head_200 && !own_304) return;
+  if (!head_200 && !own_304) co_return;
   // One date or weak tag may name what two users see.
-  if (!known_->strong() && authorise_each(*known_, freshness())) return;
+  if (!known_->strong() && authorise_each(*known_, freshness())) co_return;
   const bool same = head_200 ? is_freshened_by_head(*known_, answer) : confirms(answer.fields, *known_);
-  if (!same && authorise_each(*known_, freshness())) return;
-  if (!same && own_304) return;
+  if (!same && authorise_each(*known_, freshness())) co_return;
+  if (!same && own_304) co_return;
+  if (!same) {
+    co_await drop(known_);
+    co_return;
+  }
   const auto head =
       refreshed(*known_, answer.fields, classified_.credentials, exchange.request_time, exchange.response_time);
-  if (same && may_stay(*known_, *head))
-    deps_.index.refresh(classified_.key, known_, head);
-  else
-    deps_.index.drop(classified_.key, known_);
+  co_await keep(known_, head);
 }
 
 // RFC 9111 §4.4: what a successful write names is not what it was either.
-void Session::invalidate_named(const http::ResponseHead& answer) {
-  if (answer.status >= 400) return;
+net::Task<> Session::invalidate_named(const http::ResponseHead& answer) {
+  if (answer.status >= 400) co_return;
   for (const auto name : {"Location", "Content-Location"}) {
     const auto reference = answer.fields.find(name);
     const auto path = reference ? path_of_reference(classified_.key, *reference) : std::nullopt;
-    if (path) deps_.index.invalidate(*path);
+    if (path) co_await invalidate(*path);
   }
 }
 
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
-  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  if (classified_.invalidates) co_await invalidate(classified_.key.path);
   const http::RequestHead asked = upstream_request(request(), nullptr, deps_.loop_id);
   auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
-  if (classified_.invalidates) deps_.index.invalidate(classified_.key.path);
+  if (classified_.invalidates) co_await invalidate(classified_.key.path);
   if (!done && client_.broke()) {
     co_await client_.refuse(400, done.error().message, "detail=bad-request-body");
     co_return Step::kDone;
@@ -425,7 +447,7 @@ net::Task<Session::Step> Session::pass() {
     co_await answering_.source_failed(done.error(), std::move(status));
     co_return Step::kDone;
   }
-  if (classified_.invalidates) invalidate_named(done.value().head);
+  if (classified_.invalidates) co_await invalidate_named(done.value().head);
   if (!client_.body_done()) client_.close_after_answer();  // the upstream answered early; the rest is nobody's
   deps_.metrics.pass.add();
   co_await answering_.relay(std::move(done.value()), std::move(status));
