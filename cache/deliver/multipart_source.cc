@@ -27,11 +27,11 @@ class ChainSource final : public BodySource {
   size_t current_ = 0;
 };
 
-std::unique_ptr<BodySource> text_source(std::string text) {
+std::unique_ptr<BodySource> text_source(Store& store, std::string text) {
   const auto kept = std::make_shared<const std::string>(std::move(text));
   PinnedBody body;
-  body.pieces.push_back({*kept, kept});
-  return make_pinned_source(std::move(body));
+  body.pieces.push_back({*kept, kept, {}});
+  return make_pinned_source(store, std::move(body));
 }
 
 // Nobody who writes the data can know it.
@@ -48,7 +48,7 @@ std::unique_ptr<BodySource> make_chain_source(std::vector<std::unique_ptr<BodySo
   return std::make_unique<ChainSource>(std::move(sources));
 }
 
-Multipart make_multipart(std::vector<PinnedBody> parts, std::optional<uint64_t> total_bytes,
+Multipart make_multipart(Store& store, std::vector<PinnedBody> parts, std::optional<uint64_t> total_bytes,
                          std::string_view part_type) {
   const std::string boundary = random_boundary();
   Multipart out;
@@ -56,7 +56,7 @@ Multipart make_multipart(std::vector<PinnedBody> parts, std::optional<uint64_t> 
   std::vector<std::unique_ptr<BodySource>> sources;
   const auto add_text = [&](std::string text) {
     out.size_bytes += text.size();
-    sources.push_back(text_source(std::move(text)));
+    sources.push_back(text_source(store, std::move(text)));
   };
   std::string before;
   for (auto& part : parts) {
@@ -65,7 +65,7 @@ Multipart make_multipart(std::vector<PinnedBody> parts, std::optional<uint64_t> 
     head += "Content-Range: " + http::format_content_range(part.range, total_bytes) + "\r\n\r\n";
     add_text(std::move(head));
     out.size_bytes += part.range.size_bytes();
-    sources.push_back(make_pinned_source(std::move(part)));
+    sources.push_back(make_pinned_source(store, std::move(part)));
     before = "\r\n";
   }
   add_text("\r\n--" + boundary + "--\r\n");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cache/deliver/body_source.h"
-#include "cache/index/index.h"
+#include "cache/store/store.h"
 
 namespace nezha::cache {
 
@@ -21,7 +21,7 @@ struct Multipart {
 };
 // `part_type`: the representation's own Content-Type, may be empty.
 // REQUIRES: `parts` is not empty.
-Multipart make_multipart(std::vector<PinnedBody> parts, std::optional<uint64_t> total_bytes,
+Multipart make_multipart(Store& store, std::vector<PinnedBody> parts, std::optional<uint64_t> total_bytes,
                          std::string_view part_type);
 
 }  // namespace nezha::cache

@@ -48,6 +48,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   // Its path was invalidated since the request was sent: it will not be published, and holds old bytes.
   bool superseded() const { return ticket_->doomed; }
   uint64_t begin() const { return begin_; }
+  std::optional<uint64_t> end() const { return end_; }  // nothing while unknown
 
  private:
   class Reader;

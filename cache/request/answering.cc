@@ -16,7 +16,7 @@ class RelaySource final : public BodySource {
     if (!ready_) return std::nullopt;
     ready_ = false;
     if (failed_) return Result<PinnedBytes>(*failed_);
-    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr});
+    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr, {}});
   }
   net::Task<> wait() override {
     const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);
@@ -62,13 +62,13 @@ Delivery Answering::from_bodies(Selected selected, const HeadOptions& options) c
       break;
     case Wanted::Kind::kSeveral: {
       const auto part_type = head.fields.find("Content-Type").value_or("");
-      Multipart multipart = make_multipart(std::move(bodies), head.total_bytes, part_type);
+      Multipart multipart = make_multipart(deps_.store, std::move(bodies), head.total_bytes, part_type);
       out.head = stored_multipart_text(head, multipart.content_type, multipart.size_bytes, options);
       out.body = std::move(multipart.body);
       return out;
     }
   }
-  if (!bodies.empty()) out.body = make_pinned_source(std::move(bodies.front()));
+  if (!bodies.empty()) out.body = make_pinned_source(deps_.store, std::move(bodies.front()));
   return out;
 }
 
@@ -88,7 +88,7 @@ net::Task<> Answering::from_store(Selected selected, std::string cache_status, o
   }
   counter.add();
   const bool readable = co_await client_.send(std::move(delivery));
-  if (!readable) deps_.index.drop(classified_.key, head);
+  if (!readable) co_await deps_.store.drop(classified_.key, head);
 }
 
 net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cache_status) {
@@ -119,20 +119,20 @@ net::Task<> Answering::while_filling(const http::ResponseHead& head, std::unique
   co_await client_.send(std::move(delivery));
 }
 
-net::Task<> Answering::completing(Completion completion, std::string cache_status) {
+net::Task<> Answering::completing(Completion completion, std::string cache_status, obs::Counter& counter) {
   const HeadOptions options = client_.options(std::move(cache_status));
   const StoredHead& head = *completion.head;
   Delivery delivery;
   delivery.head = stored_head_text(head, head.total_bytes, false, options);
   std::vector<std::unique_ptr<BodySource>> sources;
-  if (completion.before) sources.push_back(make_pinned_source(std::move(*completion.before)));
+  if (completion.before) sources.push_back(make_pinned_source(deps_.store, std::move(*completion.before)));
   sources.push_back(std::move(completion.between));
-  if (completion.after) sources.push_back(make_pinned_source(std::move(*completion.after)));
+  if (completion.after) sources.push_back(make_pinned_source(deps_.store, std::move(*completion.after)));
   delivery.body = make_chain_source(std::move(sources));
-  deps_.metrics.miss.add();
+  counter.add();
   const StoredHeadPtr kept = completion.head;
   const bool readable = co_await client_.send(std::move(delivery));
-  if (!readable) deps_.index.drop(classified_.key, kept);
+  if (!readable) co_await deps_.store.drop(classified_.key, kept);
 }
 
 net::Task<> Answering::relay(Exchange exchange, std::string cache_status) {

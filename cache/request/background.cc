@@ -16,13 +16,13 @@ net::Task<> store_new_version(SessionDeps& deps, BackgroundCheck check, http::Re
   co_await fill->run(deps.pool, std::move(exchange));
 }
 
-void keep_confirmed(SessionDeps& deps, const BackgroundCheck& check, const Exchange& exchange) {
+net::Task<> keep_confirmed(SessionDeps& deps, const BackgroundCheck& check, const Exchange& exchange) {
   const auto head = refreshed(*check.head, exchange.head.fields, check.classified.credentials, exchange.request_time,
                               exchange.response_time);
   if (may_stay(*check.head, *head))
-    deps.index.refresh(check.classified.key, check.head, head);
+    co_await deps.store.refresh(check.classified.key, check.head, head);
   else
-    deps.index.drop(check.classified.key, check.head);
+    co_await deps.store.drop(check.classified.key, check.head);
 }
 
 // `lead` marks the check as under way while it lives.
@@ -30,23 +30,23 @@ net::Task<> run_check(SessionDeps& deps, BackgroundCheck check, [[maybe_unused]]
   const Classified& classified = check.classified;
   const http::RequestHead plain = without_conditions(check.request);
   const bool can_confirm = may_ask_to_confirm(plain, classified, *check.head, deps.clock.wall());
-  const auto ticket = deps.index.begin_fill(classified.key);
+  const auto ticket = deps.store.begin_fill(classified.key);
   const http::RequestHead request = upstream_request(plain, can_confirm ? check.head.get() : nullptr, deps.loop_id);
   auto done = co_await exchange(deps.pool, classified.origin, request, nullptr);
   if (!done || done.value().head.status >= 500) co_return;  // stale until its window is over
   Exchange& got = done.value();
   if (got.head.status == 304) {
     if (can_confirm && confirms(got.head.fields, *check.head))
-      keep_confirmed(deps, check, got);
+      co_await keep_confirmed(deps, check, got);
     else
-      deps.index.drop(classified.key, check.head);
+      co_await deps.store.drop(classified.key, check.head);
     if (got.head.keep_alive) deps.pool.release(got.origin, std::move(got.connection));
     co_return;
   }
   if (store_refusal(classified, got.head, classified.upstream->freshness, got.response_time).empty())
     co_await store_new_version(deps, std::move(check), request, std::move(got), ticket);
   else
-    deps.index.drop(classified.key, check.head);  // there is something else now
+    co_await deps.store.drop(classified.key, check.head);  // there is something else now
 }
 
 }  // namespace

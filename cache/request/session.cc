@@ -32,14 +32,14 @@ class Session {
   net::Task<StoredHeadPtr> find_stored();
   net::Task<> keep(StoredHeadPtr held, StoredHeadPtr head);
   net::Task<> drop(StoredHeadPtr held);
-  net::Task<> invalidate(std::string path);
   std::optional<Selected> select(const StoredHeadPtr& head);
   std::optional<std::vector<PinnedBody>> pin(const StoredHeadPtr& head, const std::vector<http::ByteRange>& ranges);
   net::Task<Step> confirmed(Exchange exchange);
   net::Task<Step> confirmed_under_way(Exchange exchange);
   net::Task<> take(Exchange exchange, http::RequestHead request, std::shared_ptr<FillTicket> ticket,
                    std::string cache_status);
-  net::Task<> take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket);
+  std::optional<Completion> completion_with(const std::shared_ptr<Fill>& fill);
+  net::Task<> take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket, http::ByteRange rest);
   net::Task<> serve_stale(std::string cache_status);
   net::Task<> freshen(const Exchange& exchange);
   net::Task<> invalidate_named(const http::ResponseHead& answer);
@@ -60,7 +60,6 @@ class Session {
   StoredHeadPtr known_;               // what is stored for this request, in whatever state
   std::optional<Selected> selected_;  // its bytes, when all that is wanted is there
   std::shared_ptr<Fill> under_way_;   // or a response on its way, which a 304 would let us send
-  http::ByteRange missing_;           // kComplete: of known_
   std::unique_ptr<FlightTable::Lead> lead_;
   std::string forward_reason_;  // RFC 9211 §2.2
   bool looked_again_ = false;   // this request came back to the store from a flight, which it does once
@@ -129,32 +128,31 @@ Session::Step Session::classify_request() {
   return Step::kDone;
 }
 
-net::Task<StoredHeadPtr> Session::find_stored() { co_return deps_.index.find(classified_.key, request().fields); }
+// The stored response that this request selects, brought in from its medium if need be.
+net::Task<StoredHeadPtr> Session::find_stored() {
+  bool must_load = false;
+  StoredHeadPtr head = deps_.store.find_now(classified_.key, request().fields, must_load);
+  if (must_load) head = co_await deps_.store.find(classified_.key, request().fields);
+  deps_.store.note_request(classified_.key, head);
+  co_return head;
+}
 
 // A stored head is brought up to date, or goes when it may not stay.
 net::Task<> Session::keep(StoredHeadPtr held, StoredHeadPtr head) {
   if (may_stay(*held, *head))
-    deps_.index.refresh(classified_.key, held, head);
+    co_await deps_.store.refresh(classified_.key, held, head);
   else
     co_await drop(std::move(held));
 }
 
-net::Task<> Session::drop(StoredHeadPtr held) {
-  deps_.index.drop(classified_.key, held);
-  co_return;
-}
-
-net::Task<> Session::invalidate(std::string path) {
-  deps_.index.invalidate(path);
-  co_return;
-}
+net::Task<> Session::drop(StoredHeadPtr held) { co_await deps_.store.drop(classified_.key, held); }
 
 // The one place where bytes are looked for in the store.
 std::optional<std::vector<PinnedBody>> Session::pin(const StoredHeadPtr& head,
                                                     const std::vector<http::ByteRange>& ranges) {
   std::vector<PinnedBody> bodies;
   for (const auto& range : ranges) {
-    auto pinned = deps_.index.pin(classified_.key, head, range);
+    auto pinned = deps_.store.pin(classified_.key, head, range);
     if (!pinned) return std::nullopt;
     bodies.push_back(std::move(*pinned));
   }
@@ -193,15 +191,14 @@ net::Task<Session::Step> Session::look_up() {
     co_return Step::kDone;
   }
   const bool plain = !classified_.head && !classified_.conditional && classified_.ranges.empty();
-  if (!plain || classified_.range || selected_) co_return Step::kForward;
-  co_return known_&& classified_.credentials == Credentials::kNone ? Step::kComplete : Step::kCollapse;
+  co_return plain && !classified_.range && !selected_ ? Step::kCollapse : Step::kForward;
 }
 
 net::Task<Session::Step> Session::collapse() {
   FlightTable::Joined joined = deps_.flights.join(classified_.key);
   if (joined.lead) {
     lead_ = std::move(joined.lead);
-    co_return Step::kForward;
+    co_return known_&& classified_.credentials == Credentials::kNone ? Step::kComplete : Step::kForward;
   }
   const Flight::Outcome outcome = co_await FlightTable::wait(joined.flight);
   if (outcome.failed) {
@@ -217,7 +214,13 @@ net::Task<Session::Step> Session::collapse() {
   const Reuse reuse = reuse_of(head, classified_, freshness(), deps_.clock.wall());
   if (!needs_own_check(classified_, head) && reuse.kind == Reuse::Kind::kServe) {
     std::string status = "fwd=" + forward_reason_ + "; collapsed";
-    const bool answered = co_await answering_.from_fill(outcome.fill, std::move(status));
+    bool answered = false;
+    if (auto completion = completion_with(outcome.fill)) {
+      co_await answering_.completing(std::move(*completion), std::move(status), deps_.metrics.collapsed);
+      answered = true;
+    } else {
+      answered = co_await answering_.from_fill(outcome.fill, std::move(status));
+    }
     if (answered) co_return Step::kDone;
     // A fill that takes no more readers has usually just been published.
     if (!looked_again_) {
@@ -236,55 +239,63 @@ net::Task<Session::Step> Session::complete() {
   const auto wanted = wanted_of(classified_, request().fields, *known_, now);
   std::optional<http::ByteRange> missing;
   if (wanted && known_->total_bytes && wanted->ranges.size() == 1)
-    missing = deps_.index.missing(classified_.key, known_, wanted->ranges.front());
+    missing = deps_.store.missing(classified_.key, known_, wanted->ranges.front());
   const bool partly = missing && *missing != wanted->ranges.front();
-  if (!partly) co_return Step::kCollapse;
-  missing_ = *missing;
-  const auto ticket = deps_.index.begin_fill(classified_.key);
-  const http::RequestHead asked = upstream_range_request(request(), *known_, missing_, deps_.loop_id);
+  if (!partly) co_return Step::kForward;
+  const http::ByteRange rest = *missing;
+  const auto ticket = deps_.store.begin_fill(classified_.key);
+  const http::RequestHead asked = upstream_range_request(request(), *known_, rest, deps_.loop_id);
   auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
-  if (!done) co_return Step::kCollapse;  // whatever failed, it is seen again there
+  if (!done) co_return Step::kForward;  // whatever failed, it is seen again there
   Exchange& got = done.value();
   if (got.head.status == 200) {  // another version, or a source without ranges
     std::string status = "fwd=partial; fwd-status=200";
     co_await take(std::move(got), asked, ticket, std::move(status));
     co_return Step::kDone;
   }
-  if (!completes(got.head, *known_, missing_)) co_return Step::kCollapse;
+  if (!completes(got.head, *known_, rest)) co_return Step::kForward;
   const bool storable =
       may_stay(*known_, *refreshed(*known_, got.head.fields, Credentials::kNone, got.request_time, got.response_time));
-  if (!storable) co_return Step::kCollapse;
-  co_await take_rest(std::move(got), ticket);
+  if (!storable) co_return Step::kForward;
+  co_await take_rest(std::move(got), ticket, rest);
   co_return Step::kDone;
 }
 
-net::Task<> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket) {
-  const auto wanted = wanted_of(classified_, request().fields, *known_, deps_.clock.wall());
-  const http::ByteRange whole = wanted->ranges.front();
-  Completion completion;
-  completion.head =
+// The whole of known_, when all that is missing of it is on its way with this fill.
+std::optional<Completion> Session::completion_with(const std::shared_ptr<Fill>& fill) {
+  const StoredHead& head = *fill->head();
+  if (!known_ || !head.total_bytes || !fill->end()) return std::nullopt;
+  if (fill->begin() == 0 && fill->end() == head.total_bytes) return std::nullopt;  // it needs no completion
+  if (!head.strong() || !known_->strong() || !http::strong_match(*head.etag, *known_->etag)) return std::nullopt;
+  Completion out;
+  out.head = fill->head();
+  out.before = deps_.store.pin(classified_.key, known_, {0, fill->begin()});
+  out.after = deps_.store.pin(classified_.key, known_, {*fill->end(), *head.total_bytes});
+  if (!out.before || !out.after) return std::nullopt;
+  out.between = fill->reader(fill->begin());
+  return out.between ? std::optional(std::move(out)) : std::nullopt;
+}
+
+net::Task<> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket, http::ByteRange rest) {
+  StoredHeadPtr head =
       refreshed(*known_, exchange.head.fields, Credentials::kNone, exchange.request_time, exchange.response_time);
-  auto before = pin(known_, {{whole.begin, missing_.begin}});
-  auto after = pin(known_, {{missing_.end, whole.end}});
-  if (!before || !after) {  // given up meanwhile: what arrives is still good for the store, the client asks anew
+  const auto fill =
+      std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), rest.begin, rest.end);
+  auto completion = completion_with(fill);
+  start_fill(fill, std::move(exchange));
+  if (!completion) {  // given up meanwhile: what arrives is still good for the store
     const Error lost{Remedy::kRetryLater, "stored bytes were given up while the rest was fetched"};
     co_await answering_.source_failed(lost, "fwd=partial; detail=evicted");
     co_return;
   }
-  completion.before = std::move(before->front());
-  completion.after = std::move(after->front());
-  const auto fill = std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), completion.head,
-                                           missing_.begin, missing_.end);
-  completion.between = fill->reader(missing_.begin);
-  start_fill(fill, std::move(exchange));
   std::string status = "fwd=partial; fwd-status=206; stored";
-  co_await answering_.completing(std::move(completion), std::move(status));
+  co_await answering_.completing(std::move(*completion), std::move(status), deps_.metrics.miss);
 }
 
 net::Task<Session::Step> Session::forward() {
   const StoredHeadPtr held = under_way_ ? under_way_->head() : selected_ ? selected_->head : nullptr;
   const bool conditional = held && may_ask_to_confirm(request(), classified_, *held, deps_.clock.wall());
-  const auto ticket = deps_.index.begin_fill(classified_.key);
+  const auto ticket = deps_.store.begin_fill(classified_.key);
   const http::RequestHead asked = upstream_request(request(), conditional ? held.get() : nullptr, deps_.loop_id);
   auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
   if (!done && may_serve_stale(SourceFailure::kUnreachable)) {
@@ -424,18 +435,18 @@ net::Task<> Session::invalidate_named(const http::ResponseHead& answer) {
   for (const auto name : {"Location", "Content-Location"}) {
     const auto reference = answer.fields.find(name);
     const auto path = reference ? path_of_reference(classified_.key, *reference) : std::nullopt;
-    if (path) co_await invalidate(*path);
+    if (path) co_await deps_.store.invalidate(*path);
   }
 }
 
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
-  if (classified_.invalidates) co_await invalidate(classified_.key.path);
+  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
   const http::RequestHead asked = upstream_request(request(), nullptr, deps_.loop_id);
   auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
-  if (classified_.invalidates) co_await invalidate(classified_.key.path);
+  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
   if (!done && client_.broke()) {
     co_await client_.refuse(400, done.error().message, "detail=bad-request-body");
     co_return Step::kDone;

@@ -7,7 +7,7 @@
 #include "cache/classify/routes.h"
 #include "cache/fill/flight.h"
 #include "cache/fill/upstream.h"
-#include "cache/index/index.h"
+#include "cache/store/store.h"
 #include "nezha/net/async.h"
 #include "nezha/obs/log.h"
 #include "nezha/obs/metrics.h"
@@ -34,7 +34,7 @@ struct RequestMetrics {
 // Outlives the sessions.
 struct SessionDeps {
   const RouteStore& routes;
-  Index& index;
+  Store& store;
   FlightTable& flights;
   FillDeps fill;
   UpstreamPool& pool;

@@ -234,7 +234,7 @@ TEST(Vary, SelectingFieldsAreNormalised) {
     });
     CacheUnderTest cache(origin.port());
     cache.ask(get("/x", pair.name + ": " + pair.first + "\r\n"));
-    ASSERT_TRUE(eventually([&] { return cache.index().object_count() == 1; }));
+    ASSERT_TRUE(eventually([&] { return cache.store().generation_count() == 1; }));
     cache.ask(get("/x", pair.name + ": " + pair.second + "\r\n"));
     EXPECT_EQ(origin.count(), pair.same ? 1u : 2u) << pair.first << " | " << pair.second;
   }
