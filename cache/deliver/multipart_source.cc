@@ -30,7 +30,7 @@ class ChainSource final : public BodySource {
 std::unique_ptr<BodySource> text_source(Store& store, std::string text) {
   const auto kept = std::make_shared<const std::string>(std::move(text));
   PinnedBody body;
-  body.pieces.push_back({*kept, kept, {}});
+  body.pieces.push_back({*kept, kept});
   return make_pinned_source(store, std::move(body));
 }
 

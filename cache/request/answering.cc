@@ -16,7 +16,7 @@ class RelaySource final : public BodySource {
     if (!ready_) return std::nullopt;
     ready_ = false;
     if (failed_) return Result<PinnedBytes>(*failed_);
-    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr, {}});
+    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr});
   }
   net::Task<> wait() override {
     const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);

@@ -69,7 +69,8 @@ net::Task<bool> ClientSide::send(Delivery delivery) {
   NEZHA_CHECK(!answered_, "one final answer per request");
   answered_ = true;
   uint64_t sent_bytes = 0;
-  const Result<void> sent = co_await deliver(client_.stream(), std::move(delivery), deps_.clock, sent_bytes);
+  const Result<void> sent =
+      co_await deliver(client_.stream(), std::move(delivery), deps_.send_meter, deps_.clock, sent_bytes);
   deps_.metrics.sent_bytes.add(static_cast<double>(sent_bytes));
   if (sent) co_return true;
   deps_.metrics.aborted.add();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cache/classify/routes.h"
+#include "cache/deliver/send_meter.h"
 #include "cache/fill/flight.h"
 #include "cache/fill/upstream.h"
 #include "cache/store/store.h"
@@ -42,7 +43,8 @@ struct SessionDeps {
   const Clock& clock;
   obs::Log& log;
   RequestMetrics& metrics;
-  std::string loop_id;   // this instance's mark in CDN-Loop
+  std::string loop_id;  // this instance's mark in CDN-Loop
+  SendMeter& send_meter;
   const bool& draining;  // no further request on a connection
 };
 
