@@ -106,7 +106,7 @@ net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
       head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
   decide_to_store();
   Result<void> result = co_await read_all(pool, *exchange.connection);
-  co_await writing_done();
+  co_await writing_done(0);
   if (result && exchange.head.keep_alive) pool.release(exchange.origin, std::move(exchange.connection));
   exchange.connection.reset();
   if (result && storing()) co_await publish_whole();
@@ -122,7 +122,7 @@ void Fill::decide_to_store() {
     return stop_storing();
   }
   queue_ = *queue;
-  const uint64_t wanted = 2 * std::min<uint64_t>(size_bytes, limits::kPieceBytes);
+  const uint64_t wanted = std::min<uint64_t>(size_bytes, (limits::kFillPiecesUnwritten + 1) * limits::kPieceBytes);
   if (!deps_.store.take_fill_memory(wanted)) return stop_storing();
   buffer_bytes_ = wanted;
   if (end_) {
@@ -161,7 +161,7 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
   const std::shared_ptr<char[]> buffer = deps_.buffers.get(piece_bytes);
   {
     std::lock_guard lock(mutex_);
-    pieces_.push_back({available_, 0, buffer, std::nullopt, {}});
+    pieces_.push_back({available_, 0, false, buffer, std::nullopt, {}});
   }
   size_t filled = 0;
   while (filled < piece_bytes && !connection.body_done()) {
@@ -177,6 +177,8 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
     }
     progress_.notify_all();
   }
+  std::lock_guard lock(mutex_);
+  pieces_.back().full = true;
   co_return filled;
 }
 
@@ -190,53 +192,69 @@ void Fill::stop_storing() {
   storing_ = false;
 }
 
-// Hands the last piece to a worker, behind the one before it, and lets the next piece be read meanwhile.
+// Hands the last piece to a worker. A few may wait for it: a medium that is slow for a moment does not hold up the
+// line.
 net::Task<> Fill::start_writing() {
-  co_await writing_done();
-  uint64_t offset = 0;
-  std::shared_ptr<char[]> buffer;
-  size_t size_bytes = 0;
+  co_await writing_done(limits::kFillPiecesUnwritten - 1);
   {
     std::lock_guard lock(mutex_);
     if (!storing_) co_return;
-    const Piece& piece = pieces_.back();
-    offset = piece.offset;
-    buffer = piece.buffer;
-    size_bytes = piece.size_bytes;
+    ++to_write_;
+    if (writing_) co_return;
     writing_ = true;
   }
-  std::function<void()> work = [self = shared_from_this(), offset, buffer = std::move(buffer), size_bytes] {
-    self->write_piece(offset, buffer, size_bytes);
-    {
-      std::lock_guard lock(self->mutex_);
-      self->writing_ = false;
-    }
-    self->written_.notify_all();
-    self->consumed_.notify_all();  // a piece being written holds back those behind it
-  };
+  std::function<void()> work = [self = shared_from_this()] { self->write_pieces(); };
   deps_.workers.start(std::move(work));
 }
 
-net::Task<> Fill::writing_done() {
+// Returns when at most `left` pieces are unwritten.
+net::Task<> Fill::writing_done(size_t left) {
   for (;;) {
     const uint64_t version = written_.version();
     {
       std::lock_guard lock(mutex_);
-      if (!writing_) co_return;
+      if (left == 0 ? !writing_ : to_write_ <= left) co_return;
     }
     co_await written_.wait(version);
   }
 }
 
-// On a worker.
-void Fill::write_piece(uint64_t offset, const std::shared_ptr<char[]>& buffer, size_t size_bytes) {
-  if (by_pieces_ && !open(head_)) return stop_storing();
+// On a worker: the pieces that are due, one after the other.
+void Fill::write_pieces() {
+  for (bool more = true; more;) {
+    uint64_t offset = 0;
+    std::string_view bytes;
+    std::shared_ptr<char[]> buffer;
+    {
+      std::lock_guard lock(mutex_);
+      // The last one of the queue may be filling already: those to write are full and lie before it.
+      const auto piece = std::find_if(pieces_.begin(), pieces_.end(),
+                                      [](const Piece& candidate) { return candidate.full && !candidate.stored; });
+      NEZHA_CHECK(piece != pieces_.end(), "a piece that is to be written is kept");
+      offset = piece->offset;
+      buffer = piece->buffer;
+      bytes = {buffer.get(), piece->size_bytes};
+    }
+    const bool written = write_piece(offset, bytes);
+    {
+      std::lock_guard lock(mutex_);
+      to_write_ = written ? to_write_ - 1 : 0;
+      storing_ &= written;
+      more = writing_ = to_write_ > 0;
+    }
+    written_.notify_all();
+    consumed_.notify_all();  // a piece being written holds back those behind it
+  }
+}
+
+bool Fill::write_piece(uint64_t offset, std::string_view bytes) {
+  if (by_pieces_ && !open(head_)) return false;
   const uint64_t generation = by_pieces_ ? generation_ : ticket_->generation;
-  const auto appended = deps_.store.append_extent(*ticket_, generation, queue_, offset, {buffer.get(), size_bytes});
-  if (!appended) return stop_storing();
+  const auto appended = deps_.store.append_extent(*ticket_, generation, queue_, offset, bytes);
+  if (!appended) return false;
   const Place place = appended.value().place;
-  if (by_pieces_ && !deps_.store.add_extents(*ticket_, generation, {{offset, place}})) return stop_storing();
-  deps_.stored_bytes.add(static_cast<double>(size_bytes));
+  if (by_pieces_ && !deps_.store.add_extents(*ticket_, generation, {{offset, place}})) return false;
+  deps_.stored_bytes.add(static_cast<double>(bytes.size()));
   std::lock_guard lock(mutex_);
   const auto piece = std::lower_bound(pieces_.begin(), pieces_.end(), offset,
                                       [](const Piece& candidate, uint64_t at) { return candidate.offset < at; });
@@ -244,6 +262,7 @@ void Fill::write_piece(uint64_t offset, const std::shared_ptr<char[]>& buffer, s
   piece->place = place;
   piece->stored = appended.value().bytes;
   piece->buffer.reset();
+  return true;
 }
 
 // On a worker, once: makes the head visible. False when the store does not want it any more.

@@ -55,6 +55,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   struct Piece {
     uint64_t offset = 0;
     size_t size_bytes = 0;  // filled so far
+    bool full = false;      // no more will come into it
     std::shared_ptr<char[]> buffer;
     std::optional<PinnedBytes> stored;
     Place place;
@@ -68,8 +69,9 @@ class Fill : public std::enable_shared_from_this<Fill> {
   void stop_storing();
   bool storing() const;
   net::Task<> start_writing();
-  net::Task<> writing_done();
-  void write_piece(uint64_t offset, const std::shared_ptr<char[]>& buffer, size_t size_bytes);
+  void write_pieces();
+  net::Task<> writing_done(size_t left);
+  bool write_piece(uint64_t offset, std::string_view bytes);
   bool open(StoredHeadPtr head);
   net::Task<> publish_whole();
   void release_passed();  // REQUIRES: mutex_ held
@@ -97,7 +99,8 @@ class Fill : public std::enable_shared_from_this<Fill> {
   bool dropped_ = false;        // there were such
   uint64_t available_;
   bool storing_ = true;
-  bool writing_ = false;  // on a worker, one piece at a time
+  size_t to_write_ = 0;   // full pieces that a worker has not stored yet, the last ones
+  bool writing_ = false;  // a worker is at it
   bool complete_ = false;
   std::optional<Error> failed_;
   std::vector<Reader*> readers_;

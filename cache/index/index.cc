@@ -10,7 +10,7 @@
 namespace nezha::cache {
 namespace {
 
-constexpr uint8_t kReadsMax = 3;
+constexpr uint8_t kReadsMax = 7;
 
 uint64_t head_cost(const StoredHead& head) {
   return sizeof(StoredHead) + head.fields.memory_bytes() + head.lines.capacity() + head.partial_lines.capacity() +

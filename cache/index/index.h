@@ -104,7 +104,8 @@ class Index {
   unsigned reads(const KeyHash& hash, uint64_t generation);
   // Whether this extent lies at `place`, and not in the other tier as well.
   bool needs_copy(const Record& extent, const Place& place, uint8_t tier);
-  void clear_reads(const KeyHash& hash, uint64_t generation);
+  // A reclaim kept it: it has to be read again to be kept as often.
+  void lower_reads(const KeyHash& hash, uint64_t generation);
   // The record lies somewhere else now.
   void move(const Record& record, const Place& from, const Place& to);
   // Or nowhere. True when that left its generation without head or without bytes, and it was dropped.

@@ -61,10 +61,11 @@ bool Index::needs_copy(const Record& record, const Place& place, uint8_t tier) {
   return here && !there;
 }
 
-void Index::clear_reads(const KeyHash& hash, uint64_t id) {
+void Index::lower_reads(const KeyHash& hash, uint64_t id) {
   Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);
-  if (Generation* generation = find_generation(shard, hash, id)) generation->reads = 0;
+  Generation* generation = find_generation(shard, hash, id);
+  if (generation && generation->reads > 0) --generation->reads;
 }
 
 void Index::move(const Record& record, const Place& from, const Place& to) {

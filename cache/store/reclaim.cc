@@ -62,7 +62,7 @@ class Store::Reclaim {
     if (known != kept_.end()) return known->second;
     const bool keep = lower_ ? state.reads >= kReadsToStayUp
                              : store_.policy_->keep(record.key.query, place.size_bytes, victim_.queue, state.reads);
-    if (keep) store_.index_.clear_reads(record.key, record.generation);
+    if (keep) store_.index_.lower_reads(record.key, record.generation);
     kept_.emplace(record.generation, keep);
     return keep;
   }

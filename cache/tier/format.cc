@@ -1,6 +1,9 @@
 #include "cache/tier/format.h"
 
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // the same hashes, by the widest vectors of this CPU
+#endif
 
 #include <cstring>
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint64_t kSegmentsWanted = 128;  // finer reclaiming costs hit ratio less
 constexpr uint64_t kSegmentsMin = 8;
+constexpr uint64_t kPiecesMin = 16;  // in a segment: larger ones leave too much of it empty
 constexpr uint64_t kTombstoneRoom = 64 * format::kDescriptorBytes;  // kept back in each segment
 constexpr std::chrono::seconds kResidentFor{2};  // pages that were just read are not the kernel's first to give up
 
@@ -41,7 +42,8 @@ uint64_t Tier::record_bytes_max() const { return segment_bytes_ - format::kDataB
 uint64_t Tier::piece_bytes() const {
   constexpr uint64_t kRoomForHeads = 4 * format::kPageBytes;
   const uint64_t usable = segment_bytes_ - format::kDataBegin - kTombstoneRoom - kRoomForHeads;
-  const uint64_t pieces = (usable + limits::kPieceBytes - 1) / limits::kPieceBytes;
+  const uint64_t wanted = std::min<uint64_t>(limits::kPieceBytes, segment_bytes_ / kPiecesMin);
+  const uint64_t pieces = (usable + wanted - 1) / wanted;
   return usable / pieces / format::kPageBytes * format::kPageBytes;
 }
 
@@ -81,7 +83,7 @@ Result<void> Tier::append_tombstone(Record tombstone, bool durable) {
 }
 
 Result<Tier::Appended> Tier::append(Queue queue, Use use, const Record& record, std::string_view bytes) {
-  NEZHA_CHECK(bytes.size() <= record_bytes_max(), "a record fits into a segment");
+  if (bytes.size() > record_bytes_max()) return fail(Remedy::kGiveUp, "too large for the tier's segments");
   NEZHA_TRY(const Slot slot, allocate(queue, use, bytes.size()));
   Result<void> written = write_record(slot, record, bytes);
   {

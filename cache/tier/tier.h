@@ -79,8 +79,8 @@ class Tier {
     Place place;
     PinnedBytes bytes;  // pinned, so that the segment stays until the index knows the place
   };
-  // Blocks. Fails with kRetryLater when a segment must be reclaimed first, with kGiveUp on an error of the medium.
-  // REQUIRES: bytes.size() <= record_bytes_max().
+  // Blocks. Fails with kRetryLater when a segment must be reclaimed first, with kGiveUp on an error of the medium or for
+  // more than record_bytes_max().
   Result<Appended> append(Queue queue, const Record& record, std::string_view bytes);
   // The same, with the segment that is kept back: for records that a reclaim keeps.
   Result<Appended> append_kept(const Record& record, std::string_view bytes);

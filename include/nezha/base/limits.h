@@ -44,15 +44,15 @@ inline constexpr std::chrono::seconds kStaleWhenUnreachableMax{24 * 3600};
 inline constexpr size_t kPieceBytes = 1024 * 1024;  // a body travels and is stored in pieces of this size
 inline constexpr size_t kRelayBytes = 64 * 1024;    // buffer of a body that is only relayed
 inline constexpr uint64_t kTierBytesMin = 16 * 1024 * 1024;
-inline constexpr uint64_t kSegmentBytesMin = 2 * 1024 * 1024;
+inline constexpr uint64_t kSegmentBytesMin = 1024 * 1024;
 inline constexpr uint64_t kSegmentBytesMax = 64 * 1024 * 1024;
-inline constexpr size_t kWorkers = 4;          // threads that may wait for a medium
+inline constexpr size_t kWorkers = 4;  // threads that may wait for a medium
 inline constexpr size_t kTiersMax = 8;
-inline constexpr size_t kPromotionsMax = 64;  // copies to a faster tier that wait
-inline constexpr size_t kFillWindowPieces = 8;  // pieces in memory per fill before the upstream waits
+inline constexpr size_t kPromotionsMax = 64;       // copies to a faster tier that wait
+inline constexpr size_t kFillPiecesUnwritten = 4;  // pieces in memory per fill that the medium is behind
+inline constexpr size_t kFillWindowPieces = 8;     // pieces in memory per fill before the upstream waits
 
 static_assert(kHeadBytesMax <= kPieceBytes);
-static_assert(kPieceBytes * 3 / 2 <= kSegmentBytesMin);
 static_assert(kSegmentBytesMin * 8 <= kTierBytesMin);
 
 }  // namespace nezha::limits
