@@ -45,6 +45,9 @@ void Index::set_head(Shard& shard, Generation& generation, StoredHeadPtr head) {
 }
 
 void Index::erase(Shard& shard, Map::iterator at) {
+  const Generation& generation = at->second;
+  if (generation.has_head) release(generation.head_record);
+  for (const Extent& extent : generation.extents) release(extent.place);
   set_head(shard, at->second, nullptr);
   shard.generations.erase(at);
   --generations_;
@@ -206,6 +209,7 @@ bool Index::insert(const FillTicket& ticket, const Place& record, const StoredHe
   generation.has_head = true;
   const auto at = shard.generations.emplace(ticket.key.path, std::move(generation));
   ++generations_;
+  retain(record);
   set_head(shard, at->second, head);
   if (shard.head_bytes > shard_head_bytes_max_) sweep_heads(shard);
   return true;
@@ -217,6 +221,8 @@ bool Index::replace_head(const KeyHash& hash, const StoredHeadPtr& head, const P
   Generation* generation = find_generation(shard, hash, head->generation);
   if (!generation) return false;
   if (record) {
+    release(generation->head_record);
+    retain(*record);
     generation->head_record = *record;
     ++generation->revision;
   }
@@ -229,13 +235,21 @@ void Index::insert_extent(Generation& generation, const Extent& extent) {
   const auto same_tier = [&](const Extent& other) { return other.place.tier() == extent.place.tier(); };
   for (Extent& other : extents) {
     if (!same_tier(other) || other.offset > extent.offset || other.end() < extent.end()) continue;
-    if (other.offset == extent.offset && other.end() == extent.end()) other.place = extent.place;
+    if (other.offset == extent.offset && other.end() == extent.end()) {
+      release(other.place);
+      retain(extent.place);
+      other.place = extent.place;
+    }
     return;  // it adds nothing
   }
   const auto inside = [&](const Extent& other) {
     return same_tier(other) && other.offset >= extent.offset && other.end() <= extent.end();
   };
+  for (const Extent& other : extents) {
+    if (inside(other)) release(other.place);
+  }
   extents.erase(std::remove_if(extents.begin(), extents.end(), inside), extents.end());
+  retain(extent.place);
   const auto at = std::upper_bound(extents.begin(), extents.end(), extent.offset,
                                    [](uint64_t offset, const Extent& e) { return offset < e.offset; });
   extents.insert(at, extent);

@@ -150,7 +150,10 @@ class Index {
   void erase(Shard& shard, Map::iterator at);
   void set_head(Shard& shard, Generation& generation, StoredHeadPtr head);
   void sweep_heads(Shard& shard);
-  static void insert_extent(Generation& generation, const Extent& extent);
+  void retain(const Place& place) { tiers_[place.tier()]->retain(place); }
+  void release(const Place& place) { tiers_[place.tier()]->release(place); }
+  void relocate(Place& place, const Place& to);
+  void insert_extent(Generation& generation, const Extent& extent);
   bool covered_elsewhere(const Generation& generation, const Extent& extent) const;
 
   const std::vector<Tier*> tiers_;

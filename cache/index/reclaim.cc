@@ -74,12 +74,18 @@ void Index::move(const Record& record, const Place& from, const Place& to) {
   Generation* generation = find_generation(shard, record.key, record.generation);
   if (!generation) return;
   if (record.kind == RecordKind::kHead) {
-    if (generation->head_record == from) generation->head_record = to;
+    if (generation->head_record == from) relocate(generation->head_record, to);
     return;
   }
   for (Extent& extent : generation->extents) {
-    if (extent.place == from) extent.place = to;
+    if (extent.place == from) relocate(extent.place, to);
   }
+}
+
+void Index::relocate(Place& place, const Place& to) {
+  retain(to);
+  release(place);
+  place = to;
 }
 
 bool Index::forget(const Record& record, const Place& place) {
@@ -96,6 +102,7 @@ bool Index::forget(const Record& record, const Place& place) {
       auto& extents = generation.extents;
       const auto at = std::find_if(extents.begin(), extents.end(), [&](const Extent& e) { return e.place == place; });
       if (at == extents.end()) return false;
+      release(at->place);
       extents.erase(at);
       useless = extents.empty();
     }
@@ -145,6 +152,8 @@ void Index::recover(const Record& record, const Place& place) {
   if (record.kind == RecordKind::kExtent) return insert_extent(*generation, {record.offset, place});
   // Of several revisions the latest counts; of two copies the one written later.
   if (generation->has_head && record.offset < generation->revision) return;
+  retain(place);
+  if (generation->has_head) release(generation->head_record);
   generation->has_head = true;
   generation->head_record = place;
   generation->revision = static_cast<uint32_t>(record.offset);

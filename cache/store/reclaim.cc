@@ -86,7 +86,7 @@ class Store::Reclaim {
 
 Result<void> Store::make_room(Tier& tier) {
   std::lock_guard one_at_a_time(*reclaim_mutexes_[tier.id()]);
-  if (tier.free_bytes() > 0) return ok();  // somebody else has just made some
+  if (tier.has_free_segment()) return ok();  // somebody else has just made one
   return reclaim_one(tier);
 }
 

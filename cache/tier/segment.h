@@ -38,6 +38,11 @@ struct Segment {
   std::vector<std::atomic<uint8_t>> verified;
   mutable std::vector<std::atomic<uint32_t>> resident_until_s;
 
+  // Records that the index knows. A sealed segment without any is dead: it can be reclaimed at no loss.
+  std::atomic<int64_t> live_records{0};
+  std::atomic<bool> sealed{false};
+  std::atomic<bool> counted_dead{false};
+
   uint64_t size_bytes() const { return bytes->data().size(); }
   uint64_t used_bytes() const { return data_end + slots * format::kDescriptorBytes; }
   bool is_verified(uint32_t slot) const {
@@ -56,6 +61,7 @@ struct Segment {
   void reset() {
     data_end = format::kDataBegin;
     slots = counted_slots = recovered_slots = 0;
+    sealed = false;
     verified = std::vector<std::atomic<uint8_t>>();
   }
 };

@@ -110,7 +110,7 @@ void Tier::drop_surplus() {
   }
   for (auto& segment : kept) {
     if (segment->slots > 0)
-      sealed_[segment->header.queue].push_back(segment);
+      seal(segment, static_cast<Queue>(segment->header.queue));
     else
       free_.push_back(segment);
   }

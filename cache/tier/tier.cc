@@ -136,7 +136,7 @@ Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
     }
     next = std::move(made.value());
   }
-  if (open) sealed_[static_cast<size_t>(queue)].push_back(std::move(open));
+  if (open) seal(std::move(open), queue);
   next->reset();
   next->header = {next_sequence_++, segment_bytes_, static_cast<uint8_t>(queue)};
   const auto header = format::encode_header(next->header);
@@ -158,6 +158,30 @@ Result<Tier::SegmentPtr> Tier::new_segment() {
   *hole = std::make_shared<Segment>(number, std::move(bytes));
   ++segment_count_;
   return *hole;
+}
+
+void Tier::seal(SegmentPtr segment, Queue queue) {
+  segment->sealed = true;
+  count_if_dead(*segment);
+  sealed_[static_cast<size_t>(queue)].push_back(std::move(segment));
+}
+
+void Tier::count_if_dead(Segment& segment) {
+  if (segment.sealed && segment.live_records == 0 && !segment.counted_dead.exchange(true)) ++dead_segments_;
+}
+
+void Tier::uncount_dead(Segment& segment) {
+  if (segment.counted_dead.exchange(false)) --dead_segments_;
+}
+
+void Tier::retain(const Place& place) {
+  Segment& segment = *segments_[place.number()];
+  if (segment.live_records++ == 0) uncount_dead(segment);
+}
+
+void Tier::release(const Place& place) {
+  Segment& segment = *segments_[place.number()];
+  if (--segment.live_records == 0) count_if_dead(segment);
 }
 
 // Reclaimed segments that the last reader has left.
@@ -242,14 +266,20 @@ Result<void> Tier::make_ready(const Place& place) {
 
 std::optional<Tier::Victim> Tier::take_victim(Queue preferred) {
   std::lock_guard lock(mutex_);
-  const auto idle = [](const SegmentPtr& segment) { return segment.use_count() == 2 && segment->writers == 0; };
-  for (const size_t queue : {static_cast<size_t>(preferred), 1 - static_cast<size_t>(preferred)}) {
-    auto& sealed = sealed_[queue];
-    const auto found = std::find_if(sealed.begin(), sealed.end(), idle);
-    if (found == sealed.end()) continue;
-    const Victim victim{(*found)->number, static_cast<Queue>(queue)};
-    sealed.erase(found);
-    return victim;
+  for (const bool dead : {true, false}) {
+    if (dead && dead_segments_ == 0) continue;
+    const auto suits = [&](const SegmentPtr& segment) {
+      return segment.use_count() == 2 && segment->writers == 0 && (!dead || segment->live_records == 0);
+    };
+    for (const size_t queue : {static_cast<size_t>(preferred), 1 - static_cast<size_t>(preferred)}) {
+      auto& sealed = sealed_[queue];
+      const auto found = std::find_if(sealed.begin(), sealed.end(), suits);
+      if (found == sealed.end()) continue;
+      const Victim victim{(*found)->number, static_cast<Queue>(queue)};
+      uncount_dead(**found);
+      sealed.erase(found);
+      return victim;
+    }
   }
   return std::nullopt;
 }
@@ -257,6 +287,7 @@ std::optional<Tier::Victim> Tier::take_victim(Queue preferred) {
 void Tier::put_back(const Victim& victim) {
   std::lock_guard lock(mutex_);
   sealed_[static_cast<size_t>(victim.queue)].push_front(segments_[victim.number]);
+  count_if_dead(*segments_[victim.number]);
 }
 
 void Tier::visit_victim(const Victim& victim, const Visit& visit) { visit_segment(*segments_[victim.number], visit); }
@@ -320,9 +351,14 @@ uint64_t Tier::queue_bytes(Queue queue) const {
   return total;
 }
 
+bool Tier::has_free_segment() const {
+  std::lock_guard lock(mutex_);
+  return free_.size() + (growing_ ? segments_max_ - segment_count_ : 0) > 1;
+}
+
 uint64_t Tier::free_bytes() const {
   std::lock_guard lock(mutex_);
-  const size_t left = free_.size() + (growing_ ? segments_max_ - segment_count_ : 0);
+  const size_t left = free_.size() + dead_segments_ + (growing_ ? segments_max_ - segment_count_ : 0);
   return left > 1 ? (left - 1) * segment_bytes_ : 0;
 }
 

@@ -79,8 +79,8 @@ class Tier {
     Place place;
     PinnedBytes bytes;  // pinned, so that the segment stays until the index knows the place
   };
-  // Blocks. Fails with kRetryLater when a segment must be reclaimed first, with kGiveUp on an error of the medium or for
-  // more than record_bytes_max().
+  // Blocks. Fails with kRetryLater when a segment must be reclaimed first, with kGiveUp on an error of the medium or
+  // for more than record_bytes_max().
   Result<Appended> append(Queue queue, const Record& record, std::string_view bytes);
   // The same, with the segment that is kept back: for records that a reclaim keeps.
   Result<Appended> append_kept(const Record& record, std::string_view bytes);
@@ -95,12 +95,17 @@ class Tier {
   // REQUIRES: the place is pinned.
   Result<void> make_ready(const Place& place);
 
+  // The index knows one more record there, or one less.
+  void retain(const Place& place);
+  void release(const Place& place);
+
   // Reclaiming, in three steps: take a segment out of service, move or forget its records, give it back.
   struct Victim {
     uint32_t number = 0;
     Queue queue = Queue::kProbation;
   };
-  // The oldest sealed segment of the queue that nobody reads or writes, or of the other queue; nothing: there is none.
+  // A dead segment if there is one, else the oldest sealed one of the queue, else of the other queue, that nobody reads
+  // or writes; nothing: there is none.
   std::optional<Victim> take_victim(Queue preferred);
   // Back into service, untouched.
   void put_back(const Victim& victim);
@@ -131,8 +136,10 @@ class Tier {
   uint64_t size_bytes() const { return segments_max_ * segment_bytes_; }
   uint64_t used_bytes() const;
   uint64_t queue_bytes(Queue queue) const;
-  // What can be appended before a segment must be reclaimed.
+  // What can be appended before a segment must be reclaimed that holds anything.
   uint64_t free_bytes() const;
+  // Whether append() has a segment to open.
+  bool has_free_segment() const;
   // Bytes written for the first time, and again because a reclaim kept them.
   uint64_t appended_bytes() const { return appended_bytes_; }
   uint64_t kept_bytes() const { return kept_bytes_; }
@@ -156,6 +163,9 @@ class Tier {
   Result<SegmentPtr> new_segment();
   std::vector<SegmentPtr> take_released();
   void renew(SegmentPtr segment);
+  void seal(SegmentPtr segment, Queue queue);
+  void count_if_dead(Segment& segment);
+  void uncount_dead(Segment& segment);
   Result<void> write_record(const Slot& slot, const Record& record, std::string_view bytes);
   void visit_segment(Segment& segment, const Visit& visit) const;
   bool block_is_resident(const Segment& segment, const Place& place) const;
@@ -178,6 +188,7 @@ class Tier {
   std::vector<SegmentPtr> released_;  // reclaimed while still being read
   std::atomic<bool> abandoned_{false};
   bool growing_ = true;  // the medium has had room so far
+  std::atomic<size_t> dead_segments_{0};
   std::atomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> kept_bytes_{0};
 };

@@ -84,7 +84,11 @@ TEST_P(Truncation, IsNeverACleanEnd) {
   const ClientAnswer next = cache.ask(get("/x"));
   EXPECT_TRUE(next.complete());
   EXPECT_TRUE(next.body == body);
-  EXPECT_EQ(next.cache_status(), "nezha; fwd=uri-miss; stored") << "nothing of the broken answer was kept";
+  const bool by_length = cut.bytes.find("Content-Length") != std::string::npos;
+  // Whole pieces of an announced length under a strong ETag are kept, of anything else nothing.
+  const std::string status(next.cache_status());
+  EXPECT_TRUE(status == "nezha; fwd=uri-miss; stored" || (status == "nezha; fwd=partial; stored" && by_length))
+      << status;
   EXPECT_EQ(origin.count(), before + 1);
 }
 
