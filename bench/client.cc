@@ -4,10 +4,12 @@
 //   bench_client --port 80 --path /o/268435456/x --connections 100 --requests 100 --verify 1
 //
 // `#` in the path is the object's number: 0, 1, 2 … --objects-1 and again, or by chance with --order random. --first
-// is added to it. It ends after --requests or --seconds. With --rate, request number i is due at i/rate seconds and its
-// latency counts from then, also when no connection is free: a server that stalls cannot hide the requests it delays.
-// Prints one line of JSON: requests, errors, bytes, seconds, and in microseconds p50, p90, p95, p99, p999, max.
+// is added to it. It ends after --requests or --seconds, or on SIGTERM. With --rate, request number i is due at i/rate
+// seconds and its latency counts from then, also when no connection is free: a server that stalls cannot hide the
+// requests it delays. Prints one line of JSON: requests, errors, bytes, seconds, and in microseconds p50, p90, p95,
+// p99, p999, max.
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -29,7 +32,10 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
+volatile std::sig_atomic_t asked_to_stop = 0;
+
 constexpr size_t kReadBytes = 256 * 1024;
+constexpr std::chrono::seconds kPatience{60};
 
 struct Plan {
   explicit Plan(const Arguments& arguments)
@@ -71,15 +77,17 @@ class Client {
   }
 
   void run() {
-    begin_ = Steady::now();
+    begin_ = heard_ = Steady::now();
     for (;;) {
       const auto now = Steady::now();
-      if (now - begin_ >= std::chrono::duration<double>(plan_.seconds)) stopping_ = true;
+      if (asked_to_stop || now - begin_ >= std::chrono::duration<double>(plan_.seconds)) stopping_ = true;
       start_due(now);
       if (idle_.size() == connections_.size() && (stopping_ || started_ == plan_.requests)) break;
-      if (std::chrono::duration<double>(now - begin_).count() > plan_.seconds + 60) die("no answer in a minute");
+      if (now - heard_ > kPatience)
+        die("no byte in a minute, " + std::to_string(latencies_us_.size()) + " answers so far");
       epoll_event events[256];
-      const int count = ::epoll_wait(epoll_, events, 256, timeout_ms());
+      const timespec patience = until_next_due();
+      const int count = ::epoll_pwait2(epoll_, events, 256, &patience, nullptr);
       for (int i = 0; i < count; ++i) receive(*static_cast<Connection*>(events[i].data.ptr));
     }
     seconds_ = std::chrono::duration<double>(Steady::now() - begin_).count();
@@ -102,8 +110,13 @@ class Client {
     return latencies_us_[std::min(rank, latencies_us_.size() - 1)];
   }
 
-  // With a rate this spins: a sleep would add the timer's slack to what is measured.
-  int timeout_ms() const { return plan_.rate > 0 && !stopping_ && started_ < plan_.requests ? 0 : 1000; }
+  // It sleeps between requests, also with a rate: who runs beside it on its core shall not be what is measured.
+  timespec until_next_due() const {
+    if (plan_.rate == 0 || stopping_ || started_ == plan_.requests || idle_.empty()) return {0, 100'000'000};
+    const std::chrono::duration<double> due(static_cast<double>(started_) / plan_.rate);
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(begin_ + due - Steady::now()).count();
+    return {0, std::clamp<long>(left, 0, 100'000'000)};
+  }
 
   void open(Connection& connection) {
     if (connection.fd >= 0) ::close(connection.fd);
@@ -152,6 +165,7 @@ class Client {
     if (!connection.in_body && !read_head(connection, bytes)) return;
     if (plan_.verify && !matches(connection, bytes)) return end_badly(connection);
     connection.position += bytes.size();
+    heard_ = Steady::now();
     bytes_ += bytes.size();
     if (connection.position < connection.size_bytes) return;
     const std::chrono::duration<double, std::micro> taken = Steady::now() - connection.due;
@@ -195,7 +209,7 @@ class Client {
   std::vector<Connection> connections_;
   std::vector<Connection*> idle_;
   std::minstd_rand chance_{1};
-  Steady::time_point begin_;
+  Steady::time_point begin_, heard_;
   bool stopping_ = false;
   uint64_t started_ = 0, errors_ = 0, bytes_ = 0;
   std::vector<double> latencies_us_;
@@ -209,6 +223,8 @@ int main(int argc, char** argv) {
   using namespace nezha::bench;
   const Arguments arguments(argc, argv);
   const Plan plan(arguments);
+  std::signal(SIGTERM, [](int) { asked_to_stop = 1; });
+  ::prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds
   Client client(plan);
   client.run();
   client.print();

@@ -25,6 +25,25 @@ def client(world, server, cpus=None, **options):
     return _measured(server, client_command(world, server, **options), cpus or world.client_cpus)
 
 
+def spawn_client(world, server, first=False, **options):
+    """bench_client in the background; `first` puts it before all others on its core. See finish_client()."""
+    command = client_command(world, server, **options)
+    if first:
+        command = ["chrt", "--fifo", "10", *command]
+    pin = lambda: os.sched_setaffinity(0, world.client_cpus)  # noqa: E731
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=pin)
+
+
+def finish_client(process, stop=False):
+    """Its line, after it ended by itself or was told to stop."""
+    if stop:
+        process.terminate()
+    output, _ = process.communicate(timeout=300)
+    if process.returncode:
+        raise SystemExit(f"bench: {' '.join(process.args)} failed")
+    return json.loads(output.splitlines()[-1])
+
+
 def client_command(world, server, **options):
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     return [str(world.programs / "bench/bench_client"), "--port", str(server.port), "--host", HOST, *words]

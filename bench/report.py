@@ -7,6 +7,8 @@ import plots
 
 def section(row):
     """A row as a table: medians, their spread over the runs, and every server against nezha's own figure."""
+    if not row.figures:
+        return f"### {row.name}\n\nSkipped. {' '.join(row.remarks)}\n"
     lines = [f"### {row.name}", "", f"| server | {row.unit} | spread | nezha is |", "| --- | ---: | ---: | ---: |"]
     for server in sorted(row.figures, key=row.median, reverse=row.higher_is_better):
         against = ""
@@ -42,10 +44,9 @@ accounts it to the server's processes. Between machines compare ratios, not figu
 """
 
 
-def write(target, about, runs, rows, skipped):
+def write(target, about, runs, rows):
     parts = [heading(about, runs), "## Goals\n", goals(rows), "## Rows\n", *(section(row) for row in rows)]
-    parts += [f"- {row.name}: skipped. {' '.join(row.remarks)}\n" for row in skipped]
-    parts += [f"![{name}]({name})\n" for name in plots.draw(target, about, rows)]
+    parts += [f"![{name}]({name})\n" for name in plots.draw(target, about, [row for row in rows if row.figures])]
     (target / "report.md").write_text("\n".join(parts), encoding="utf-8")
     found = {"machine": about, "runs": runs, "rows": [row.plain() for row in rows]}
     (target / "results.json").write_text(json.dumps(found, indent=1), encoding="utf-8")

@@ -4,6 +4,7 @@ Their configuration is in peers/, with the reasons; words between @ signs are fi
 """
 
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -42,14 +43,18 @@ class Server:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.cache.mkdir(parents=True)
             self.prepare()
+        self.spawn(cpus)
         log = self.folder / "output.txt"
-        self.process = Process(self.name, self.command(), log, cpus or self.world.server_cpus, self.environment)
         deadline = time.monotonic() + START_SECONDS_MAX
         while not self.ready():
             if not self.process.running() or time.monotonic() > deadline:
                 tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
                 raise SystemExit(f"bench: {self.name} did not start; its last lines:\n{tail}")
             time.sleep(0.001)
+
+    def spawn(self, cpus=None):
+        log = self.folder / "output.txt"
+        self.process = Process(self.name, self.command(), log, cpus or self.world.server_cpus, self.environment)
 
     def ready(self):
         try:
@@ -68,7 +73,9 @@ class Server:
         self.process = None
 
     def forget_pages(self):
-        """Drops its files from the page cache; pages that a running process maps stay, so stop it first."""
+        """Drops what it stored from the page cache, also what the running process maps. Nothing else is disturbed."""
+        if self.process:
+            self.process.page_out(str(self.cache))
         for path in self.cache.rglob("*"):
             if path.is_file():
                 with open(path, "rb") as file:
@@ -124,7 +131,9 @@ class Nginx(Server):
     tls = ""
 
     def prepare(self):
-        self.fill_in("nginx.conf", self.folder / "nginx.conf", SIZE="8g", AIO=self.aio, TLS=self.tls)
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        words = {"FILES": files, "OPEN_FILES": min(100_000, files // 2), "AIO": self.aio, "TLS": self.tls}
+        self.fill_in("nginx.conf", self.folder / "nginx.conf", SIZE="8g", **words)
 
     def command(self):
         return ["nginx", "-p", self.folder, "-c", self.folder / "nginx.conf"]
