@@ -12,6 +12,7 @@ SIZE = 1024
 PROBES = 200
 PATH = f"/o/{SIZE}/restart-#"
 PATIENCE_SECONDS = 20
+SETTLE_SECONDS = 15  # Traffic Server writes its directory every few seconds, and forgets what it had not written
 EVERY = {"path": PATH, "objects": OBJECTS, "requests": OBJECTS, "connections": 16}
 
 
@@ -42,6 +43,7 @@ def restart(world, runs):
 
 
 def _one(world, server, way, share, first):
+    time.sleep(SETTLE_SECONDS)
     if way == "SIGTERM":
         server.stop()
     else:
