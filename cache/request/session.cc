@@ -72,6 +72,8 @@ net::Task<> Session::run() {
     if (!got_request) break;
     co_await handle();
     lead_.reset();
+    selected_.reset();  // a connection that rests holds nothing in place
+    under_way_.reset();
     co_await client_.finish_request();
   }
   co_await client_.end();
@@ -81,8 +83,6 @@ net::Task<> Session::run() {
 net::Task<> Session::handle() {
   looked_again_ = false;
   known_.reset();
-  selected_.reset();
-  under_way_.reset();
   forward_reason_ = "uri-miss";
   Step step = classify_request();
   while (step != Step::kDone) {
