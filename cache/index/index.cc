@@ -70,26 +70,34 @@ void Index::sweep_heads(Shard& shard) {
   }
 }
 
-Index::Found Index::find(const KeyHash& hash, const CacheKey& key, const http::Fields& request, bool count) {
+Index::Found Index::find(const KeyHash& hash, const CacheKey& key, const http::Fields& request, bool count,
+                         const std::vector<StoredHeadPtr>& decoded) {
   Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);
   Found out;
   uint64_t newest = 0;
   Generation* chosen = nullptr;
+  const auto head_of = [&](const Generation& generation) -> StoredHeadPtr {
+    if (generation.head) return generation.head;
+    const auto same = [&](const StoredHeadPtr& head) { return head->generation == generation.id; };
+    const auto known = std::find_if(decoded.begin(), decoded.end(), same);
+    return known == decoded.end() ? nullptr : *known;
+  };
   const auto [first, last] = shard.generations.equal_range(hash.path);
   for (auto it = first; it != last; ++it) {
     Generation& generation = it->second;
     if (generation.query != hash.query || !generation.has_head || generation.id <= newest) continue;
     // One that is not decoded might be selected: it has to be looked at before an older one is taken.
-    if (generation.head && (generation.head->key != key || !selects(*generation.head, request))) continue;
+    StoredHeadPtr head = head_of(generation);
+    if (head && (head->key != key || !selects(*head, request))) continue;
     newest = generation.id;
     chosen = &generation;
+    out.head = std::move(head);
   }
   if (!chosen) return out;
-  if (chosen->head) {
+  if (out.head) {
     chosen->used = true;
     if (count && chosen->reads < kReadsMax) ++chosen->reads;
-    out.head = chosen->head;
     return out;
   }
   out.undecoded = chosen->id;
@@ -190,8 +198,9 @@ std::vector<Index::Entry> Index::entries(const KeyHash& hash) {
     const auto [first, last] = shard.generations.equal_range(hash.path);
     for (auto it = first; it != last; ++it) {
       const Generation& generation = it->second;
-      if (generation.query == hash.query)
-        out.push_back({generation.id, generation.head_record, generation.revision, generation.head});
+      if (generation.query != hash.query || !generation.has_head) continue;
+      out.push_back({generation.id, {}, generation.revision, generation.head});
+      if (!generation.head) out.back().record = tiers_[generation.head_record.tier()]->pin(generation.head_record);
     }
   }
   std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.generation > b.generation; });
@@ -225,6 +234,7 @@ bool Index::replace_head(const KeyHash& hash, const StoredHeadPtr& head, const P
     retain(*record);
     generation->head_record = *record;
     ++generation->revision;
+    generation->has_old_heads = true;
   }
   set_head(shard, *generation, head);
   return true;

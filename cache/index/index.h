@@ -57,7 +57,9 @@ class Index {
     PinnedBytes record;
   };
   // The newest stored response under the key that this request selects (RFC 9111 §4). `count`: as a read of the object.
-  Found find(const KeyHash& hash, const CacheKey& key, const http::Fields& request, bool count);
+  // `decoded`: heads that the caller has decoded for this look-up, since those kept here may go at any time.
+  Found find(const KeyHash& hash, const CacheKey& key, const http::Fields& request, bool count,
+             const std::vector<StoredHeadPtr>& decoded);
   // Keeps a decoded head. A head that is not the generation's latest is not kept.
   void set_decoded(const KeyHash& hash, const Place& record, const StoredHeadPtr& head);
 
@@ -76,7 +78,7 @@ class Index {
   // Every generation under the key, newest first. A head is null while it is not decoded.
   struct Entry {
     uint64_t generation = 0;
-    Place head_record;
+    PinnedBytes record;  // of the head, while it is not decoded
     uint32_t revision = 0;
     StoredHeadPtr head;
   };
@@ -99,6 +101,7 @@ class Index {
     unsigned reads = 0;
     bool elsewhere = false;  // kExtent: another tier holds these bytes too
     uint32_t revision = 0;
+    bool heads_left = false;  // if it were forgotten now: as below
   };
   Liveness liveness(const Record& record, const Place& place);
   unsigned reads(const KeyHash& hash, uint64_t generation);
@@ -106,10 +109,15 @@ class Index {
   bool needs_copy(const Record& extent, const Place& place, uint8_t tier);
   // A reclaim kept it: it has to be read again to be kept as often.
   void lower_reads(const KeyHash& hash, uint64_t generation);
-  // The record lies somewhere else now.
-  void move(const Record& record, const Place& from, const Place& to);
-  // Or nowhere. True when that left its generation without head or without bytes, and it was dropped.
-  bool forget(const Record& record, const Place& place);
+  // The record lies somewhere else now. False when it is gone.
+  bool move(const Record& record, const Place& from, const Place& to);
+  // Or nowhere. `dropped`: that left its generation without head or without bytes. `heads_left`: and heads of it may
+  // still lie in other segments.
+  struct Forgotten {
+    bool dropped = false;
+    bool heads_left = false;
+  };
+  Forgotten forget(const Record& record, const Place& place);
 
   // Reading a tier in: tombstones first, then the rest in the order it was written. finish() drops what has no head.
   void recover_tombstone(const Record& tombstone);
@@ -129,9 +137,10 @@ class Index {
     StoredHeadPtr head;                                 // while decoded
     boost::container::small_vector<Extent, 1> extents;  // sorted by offset; of several tiers may overlap
     uint32_t revision = 0;
-    uint8_t reads = 0;      // saturating, for the policy
-    bool used = false;      // the decoded head, since the last sweep
-    bool has_head = false;  // always, once recovery has ended
+    uint8_t reads = 0;           // saturating, for the policy
+    bool used = false;           // the decoded head, since the last sweep
+    bool has_head = false;       // always, once recovery has ended
+    bool has_old_heads = false;  // on the medium, beside the one in force
   };
   using Map = std::unordered_multimap<uint64_t, Generation>;  // by path hash
   struct Shard {
@@ -155,6 +164,7 @@ class Index {
   void relocate(Place& place, const Place& to);
   void insert_extent(Generation& generation, const Extent& extent);
   bool covered_elsewhere(const Generation& generation, const Extent& extent) const;
+  static Forgotten without(const Generation& generation, const Record& record, const Place& place);
 
   const std::vector<Tier*> tiers_;
   const uint64_t shard_head_bytes_max_;

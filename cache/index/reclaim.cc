@@ -28,6 +28,7 @@ Index::Liveness Index::liveness(const Record& record, const Place& place) {
   if (!generation) return out;
   out.reads = generation->reads;
   out.revision = generation->revision;
+  out.heads_left = without(*generation, record, place).heads_left;
   if (record.kind == RecordKind::kHead) {
     out.live = generation->has_head && generation->head_record == place;
     return out;
@@ -38,6 +39,15 @@ Index::Liveness Index::liveness(const Record& record, const Place& place) {
     out.elsewhere = covered_elsewhere(*generation, extent);
   }
   return out;
+}
+
+// What forgetting the record would mean.
+Index::Forgotten Index::without(const Generation& generation, const Record& record, const Place& place) {
+  if (record.kind == RecordKind::kHead)  // older ones of it may be anywhere
+    return {generation.head_record == place, generation.head_record == place && generation.has_old_heads};
+  const bool last = generation.extents.size() == 1 && generation.extents.front().place == place;
+  const bool apart = generation.head_record.segment != place.segment || generation.has_old_heads;
+  return {last, last && generation.has_head && apart};
 }
 
 unsigned Index::reads(const KeyHash& hash, uint64_t id) {
@@ -68,18 +78,19 @@ void Index::lower_reads(const KeyHash& hash, uint64_t id) {
   if (generation && generation->reads > 0) --generation->reads;
 }
 
-void Index::move(const Record& record, const Place& from, const Place& to) {
+bool Index::move(const Record& record, const Place& from, const Place& to) {
   Shard& shard = shard_of(record.key.path);
   std::lock_guard lock(shard.mutex);
   Generation* generation = find_generation(shard, record.key, record.generation);
-  if (!generation) return;
+  if (!generation) return false;
   if (record.kind == RecordKind::kHead) {
     if (generation->head_record == from) relocate(generation->head_record, to);
-    return;
+    return true;
   }
   for (Extent& extent : generation->extents) {
     if (extent.place == from) relocate(extent.place, to);
   }
+  return true;
 }
 
 void Index::relocate(Place& place, const Place& to) {
@@ -88,28 +99,26 @@ void Index::relocate(Place& place, const Place& to) {
   place = to;
 }
 
-bool Index::forget(const Record& record, const Place& place) {
+Index::Forgotten Index::forget(const Record& record, const Place& place) {
   Shard& shard = shard_of(record.key.path);
   std::lock_guard lock(shard.mutex);
   const auto [first, last] = shard.generations.equal_range(record.key.path);
   for (auto it = first; it != last; ++it) {
     Generation& generation = it->second;
     if (generation.id != record.generation || generation.query != record.key.query) continue;
-    bool useless = false;
-    if (record.kind == RecordKind::kHead) {
-      useless = generation.head_record == place;
-    } else {
+    const Forgotten out = without(generation, record, place);
+    if (out.dropped) {
+      erase(shard, it);
+    } else if (record.kind == RecordKind::kExtent) {
       auto& extents = generation.extents;
       const auto at = std::find_if(extents.begin(), extents.end(), [&](const Extent& e) { return e.place == place; });
-      if (at == extents.end()) return false;
+      if (at == extents.end()) return out;
       release(at->place);
       extents.erase(at);
-      useless = extents.empty();
     }
-    if (useless) erase(shard, it);
-    return useless;
+    return out;
   }
-  return false;
+  return {};
 }
 
 namespace {
@@ -150,7 +159,9 @@ void Index::recover(const Record& record, const Place& place) {
     ++generations_;
   }
   if (record.kind == RecordKind::kExtent) return insert_extent(*generation, {record.offset, place});
-  // Of several revisions the latest counts; of two copies the one written later.
+  // Of several revisions the latest counts; of two copies, left by a death while a segment was reclaimed, the one that
+  // was written later.
+  generation->has_old_heads |= generation->has_head;
   if (generation->has_head && record.offset < generation->revision) return;
   retain(place);
   if (generation->has_head) release(generation->head_record);

@@ -19,41 +19,62 @@ class Store::Reclaim {
   }
 
   Result<void> run() {
-    bool carried = true;
-    tier_.visit_victim(victim_, [&](const Record& record, const Place&) {
-      const bool tombstone =
-          record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
-      if (tombstone && carried && tier_.tombstone_needed(record, victim_))
-        carried = static_cast<bool>(tier_.append_tombstone(record, false));
-    });
-    if (!carried) {
+    Result<void> carried = carry_tombstones();
+    if (!carried && carried.error().remedy == Remedy::kRetryLater) {
       tier_.put_back(victim_);
-      return fail(Remedy::kGiveUp, "no room to carry tombstones on");
+      return carried;
     }
-    tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
-      if (record.kind == RecordKind::kHead || record.kind == RecordKind::kExtent) settle(record, place);
-    });
+    Result<void> visited = carried;
+    if (visited) {
+      visited = tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
+        if (record.kind == RecordKind::kHead || record.kind == RecordKind::kExtent) settle(record, place);
+      });
+    }
+    if (visited && tier_.is_indexed(victim_)) visited = fail(Remedy::kGiveUp, "the index knows more than lies there");
+    if (!visited) {  // what lies there unseen may be in the index, or forbid something: it stays as it is
+      store_.deps_.log.warning("a segment cannot be read, and is kept out of use",
+                               {{"tier", tier_.name()}, {"reason", visited.error().message}});
+      tier_.retire(victim_);
+      return ok();
+    }
     Result<void> given = tier_.give_back(victim_);
     if (!given) {
-      store_.deps_.log.error("a tier cannot be written and starts empty next time",
-                             {{"tier", tier_.name()}, {"reason", given.error().message}});
-      tier_.abandon();
+      store_.abandon(tier_, given.error().message);
+      return given;
     }
-    return given;
+    for (const auto& [key, generation] : forbidden_) {
+      if (!store_.forbid_evicted(key, generation)) store_.abandon(tier_, "no room for a tombstone");
+    }
+    return ok();
   }
 
  private:
+  // On the medium for good before the segment they lie in is wiped.
+  Result<void> carry_tombstones() {
+    Result<void> carried = ok();
+    Result<void> visited = tier_.visit_victim(victim_, [&](const Record& record, const Place&) {
+      const bool tombstone =
+          record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
+      if (tombstone && carried && tier_.tombstone_needed(record, victim_)) carried = tier_.carry_tombstone(record);
+    });
+    if (!visited) return visited;
+    if (!carried) return carried;
+    return tier_.sync_carried();
+  }
+
   void settle(const Record& record, const Place& place) {
     const Index::Liveness state = store_.index_.liveness(record, place);
     if (!state.live) return;
     if (keeps(record, place, state) && move(record, place, tier_, true)) return;
     const bool demote = lower_ && !state.elsewhere;
     if (demote && move(record, place, *lower_, false)) return;
-    const bool dropped = store_.index_.forget(record, place);
-    if (!dropped || lower_) return;
-    store_.policy_->on_evicted(record.key.query, place.size_bytes, victim_.queue);
-    // Older heads of it may lie in segments that are still there.
-    if (state.revision > 0) store_.forbid_evicted(record.key, record.generation);
+    // Heads of it that lie in segments that are still there must not come back without their bytes; and from when the
+    // index does not know them any more, an invalidation does not reach them.
+    const bool forbidden = state.heads_left && store_.forbid_evicted(record.key, record.generation);
+    const Index::Forgotten forgotten = store_.index_.forget(record, place);
+    if (!forgotten.dropped) return;
+    if (forgotten.heads_left && !forbidden) forbidden_.emplace_back(record.key, record.generation);
+    if (!lower_) store_.policy_->on_evicted(record.key.query, place.size_bytes, victim_.queue);
   }
 
   // One answer per object and segment, so that its head and its bytes share their fate.
@@ -73,7 +94,9 @@ class Store::Reclaim {
     const auto appended =
         kept ? to.append_kept(record, pinned.bytes) : store_.append(to, Queue::kProbation, record, pinned.bytes);
     if (!appended) return false;
-    store_.index_.move(record, place, appended.value().place);
+    // Dropped meanwhile: the tombstone of that may not reach as far as where the copy lies.
+    if (!store_.index_.move(record, place, appended.value().place))
+      forbidden_.emplace_back(record.key, record.generation);
     return true;
   }
 
@@ -82,6 +105,7 @@ class Store::Reclaim {
   const Tier::Victim victim_;
   Tier* lower_ = nullptr;
   std::unordered_map<uint64_t, bool> kept_;  // by generation
+  std::vector<std::pair<KeyHash, uint64_t>> forbidden_;
 };
 
 Result<void> Store::make_room(Tier& tier) {
@@ -102,16 +126,26 @@ Result<void> Store::shrink_index() {
 Result<void> Store::reclaim_one(Tier& tier) {
   const Queue preferred = policy_->victim(tier.queue_bytes(Queue::kProbation), tier.queue_bytes(Queue::kMain));
   const auto victim = tier.take_victim(preferred);
-  if (!victim) return fail(Remedy::kGiveUp, "all segments of the tier are being read");
+  if (!victim) return fail(Remedy::kRetryLater, "all segments of the tier are being read");
   return Reclaim(*this, tier, *victim).run();
 }
 
-// Within a reclaim: there is no other room to be made, so a tier that cannot take it is given up.
-void Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
+// Within a reclaim, where no other room can be made. False when there was none.
+bool Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
+  bool all = true;
   for (auto& tier : tiers_) {
     if (!tier->durable() || tier->abandoned()) continue;
-    if (!tier->append_tombstone({RecordKind::kGenerationTombstone, hash, generation, 0}, false)) tier->abandon();
+    const Result<void> written = tier->append_tombstone({RecordKind::kGenerationTombstone, hash, generation, 0}, false);
+    if (written) continue;
+    all &= written.error().remedy != Remedy::kRetryLater;
+    if (written.error().remedy != Remedy::kRetryLater) abandon(*tier, written.error().message);
   }
+  return all;
+}
+
+void Store::abandon(Tier& tier, const std::string& reason) {
+  deps_.log.error("a tier cannot be used and starts empty next time", {{"tier", tier.name()}, {"reason", reason}});
+  tier.abandon();
 }
 
 void Store::note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body) {
@@ -156,7 +190,9 @@ void Store::promote(const Promotion& job) {
     if (!index_.needs_copy(record, *piece.place, to.id()) || !from.make_ready(*piece.place)) continue;
     const auto appended = append(to, Queue::kProbation, record, piece.bytes);
     if (!appended) return;
-    index_.add_copy(job.key, job.generation, {offset, appended.value().place});
+    // Dropped meanwhile: the tombstone of that may not reach as far as where the copy lies.
+    if (!index_.add_copy(job.key, job.generation, {offset, appended.value().place}))
+      forbid(RecordKind::kGenerationTombstone, job.key, job.generation, false);
   }
 }
 

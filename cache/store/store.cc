@@ -93,17 +93,19 @@ void Store::recover() {
     return record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
   };
   size_t records = 0;
-  for (auto& tier : tiers_) {
-    tier->visit_recovered([&](const Record& record, const Place&) {
-      if (is_tombstone(record)) index_.recover_tombstone(record);
-    });
-  }
-  for (auto& tier : tiers_) {
-    tier->visit_recovered([&](const Record& record, const Place& place) {
-      ++records;
-      if (!is_tombstone(record)) index_.recover(record, place);
-    });
-  }
+  const auto visit = [&](const Tier::Visit& each) {
+    for (auto& tier : tiers_) {
+      const Result<void> visited = tier->visit_recovered(each);
+      if (!visited) abandon(*tier, visited.error().message);
+    }
+  };
+  visit([&](const Record& record, const Place&) {
+    if (is_tombstone(record)) index_.recover_tombstone(record);
+  });
+  visit([&](const Record& record, const Place& place) {
+    ++records;
+    if (!is_tombstone(record)) index_.recover(record, place);
+  });
   index_.finish_recovery();
   for (auto& tier : tiers_) {
     const TierRecovery& recovery = tier->recovery();
@@ -112,6 +114,9 @@ void Store::recover() {
     if (recovery.damaged > 0)
       deps_.log.warning("damaged segments were removed",
                         {{"tier", tier->name()}, {"segments", std::to_string(recovery.damaged)}});
+    if (recovery.distrusted > 0)
+      deps_.log.warning("a segment that is lost may have held what must not come back; the tier starts empty",
+                        {{"tier", tier->name()}, {"segments", std::to_string(recovery.distrusted)}});
   }
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.now() - begin);
   deps_.log.info("tiers read in", {{"responses", std::to_string(index_.generation_count())},
@@ -122,44 +127,52 @@ void Store::recover() {
 StoredHeadPtr Store::find_now(const CacheKey& key, const http::Fields& request, bool& must_load) {
   const KeyHash hash = hash_of(key);
   must_load = false;
+  std::vector<StoredHeadPtr> decoded;  // the index may let go of them at once
   for (;;) {
-    Index::Found found = index_.find(hash, key, request, true);
+    Index::Found found = index_.find(hash, key, request, true, decoded);
     if (!found.undecoded) return std::move(found.head);
-    if (!tiers_[found.record.place->tier()]->is_ready(*found.record.place)) {
+    const bool ready = tiers_[found.record.place->tier()]->is_ready(*found.record.place);
+    StoredHeadPtr head = ready ? decode(hash, found.undecoded, found.record) : nullptr;
+    if (!head) {  // to be brought in, or to be dropped, by one who may block
       must_load = true;
       return nullptr;
     }
-    if (!decode(hash, found.undecoded, found.record)) {
-      must_load = true;  // to be dropped, by one who may block
-      return nullptr;
-    }
+    decoded.push_back(std::move(head));
   }
 }
 
 net::Task<StoredHeadPtr> Store::find(const CacheKey& key, const http::Fields& request) {
   const KeyHash hash = hash_of(key);
+  std::vector<StoredHeadPtr> decoded;  // the index may let go of them at once
   for (;;) {
-    Index::Found found = index_.find(hash, key, request, false);
+    Index::Found found = index_.find(hash, key, request, false, decoded);
     if (!found.undecoded) co_return std::move(found.head);
     std::function<void()> work = [&] {
       ++cold_loads_;
-      Result<void> ready = tiers_[found.record.place->tier()]->make_ready(*found.record.place);
-      if (!ready || !decode(hash, found.undecoded, found.record)) drop_damaged(hash, found.undecoded);
+      const Result<void> ready = tiers_[found.record.place->tier()]->make_ready(*found.record.place);
+      StoredHeadPtr head = ready ? decode(hash, found.undecoded, found.record) : nullptr;
+      if (head)
+        decoded.push_back(std::move(head));
+      else
+        drop_damaged(hash, found.undecoded);
     };
     co_await deps_.workers.run(std::move(work));
   }
 }
 
-Result<StoredHeadPtr> Store::decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record) {
-  NEZHA_TRY(auto head, decode_head(record.bytes, generation));
-  index_.set_decoded(hash, *record.place, head);
-  return head;
+// Null: it is damaged.
+StoredHeadPtr Store::decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record) {
+  auto head = decode_head(record.bytes, generation);
+  if (!head) return nullptr;
+  index_.set_decoded(hash, *record.place, head.value());
+  return std::move(head.value());
 }
 
+// Here and below: first the tombstone, then the index. What the index does not know, an invalidation does not forbid.
 void Store::drop_damaged(const KeyHash& hash, uint64_t generation) {
   deps_.log.warning("a stored response is damaged and was dropped", {});
-  index_.remove(hash, generation);
   forbid(RecordKind::kGenerationTombstone, hash, generation, false);
+  index_.remove(hash, generation);
 }
 
 void Store::note_request(const CacheKey& key, const StoredHeadPtr& head) {
@@ -202,15 +215,19 @@ Result<Tier::Appended> Store::append(Tier& tier, Queue queue, const Record& reco
   }
 }
 
-// Others of the same key are needed decoded, to tell variants from versions.
-void Store::decode_all(const KeyHash& hash) {
-  for (const auto& entry : index_.entries(hash)) {
+// Every generation under the key, with its head: that tells variants from versions. The heads may be gone from the
+// index by the time this returns.
+std::vector<Index::Entry> Store::decoded_entries(const KeyHash& hash) {
+  auto entries = index_.entries(hash);
+  for (auto& entry : entries) {
     if (entry.head) continue;
-    Tier& tier = *tiers_[entry.head_record.tier()];
-    const PinnedBytes record = tier.pin(entry.head_record);
-    const Result<void> ready = tier.make_ready(entry.head_record);
-    if (!ready || !decode(hash, entry.generation, record)) drop_damaged(hash, entry.generation);
+    const PinnedBytes& record = entry.record;
+    const Result<void> ready = tiers_[record.place->tier()]->make_ready(*record.place);
+    if (ready) entry.head = decode(hash, entry.generation, record);
+    if (!entry.head) drop_damaged(hash, entry.generation);
   }
+  std::erase_if(entries, [](const Index::Entry& entry) { return !entry.head; });
+  return entries;
 }
 
 Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head,
@@ -218,12 +235,11 @@ Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const Cac
   std::lock_guard one_by_one(open_mutexes_[ticket.key.query % open_mutexes_.size()]);
   if (ticket.doomed) return fail(Remedy::kGiveUp, "invalidated meanwhile");
   if (index_.entry_bytes() > limits_.entry_bytes_max) (void)shrink_index();
-  decode_all(ticket.key);
   auto next = std::make_shared<StoredHead>(*head);
   next->key = key;
   next->generation = ticket.generation;
-  for (const auto& entry : index_.entries(ticket.key)) {
-    if (!entry.head || entry.head->key != key || entry.head->selecting != head->selecting) continue;
+  for (const auto& entry : decoded_entries(ticket.key)) {
+    if (entry.head->key != key || entry.head->selecting != head->selecting) continue;
     if (may_join && same_generation(*entry.head, *head)) {
       // RFC 9111 §3.4: the newer answer's fields, without losing what only the whole answer carried.
       const auto merged =
@@ -231,8 +247,9 @@ Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const Cac
                     std::max(entry.head->lifetime.initial_age, head->lifetime.initial_age));
       if (worth_writing(*entry.head, *merged)) {
         const Record record{RecordKind::kHead, ticket.key, entry.generation, entry.revision + 1};
-        NEZHA_TRY(const auto appended, append(fill_tier(), Queue::kMain, record, encode_head(*merged)));
-        index_.replace_head(ticket.key, merged, &appended.place);
+        NEZHA_TRY(const auto appended, append_head(Queue::kMain, record, *merged));
+        if (!index_.replace_head(ticket.key, merged, &appended.place))
+          forbid(RecordKind::kGenerationTombstone, ticket.key, entry.generation, false);
       } else {
         index_.replace_head(ticket.key, merged, nullptr);
       }
@@ -240,14 +257,23 @@ Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const Cac
     }
     // An older answer that took longer to arrive must not replace a newer one.
     if (entry.head->response_time > head->response_time) return fail(Remedy::kGiveUp, "a newer answer is stored");
-    index_.remove(ticket.key, entry.generation);
     forbid(RecordKind::kGenerationTombstone, ticket.key, entry.generation, false);
+    index_.remove(ticket.key, entry.generation);
   }
   const Record record{RecordKind::kHead, ticket.key, ticket.generation, 0};
-  NEZHA_TRY(const auto appended, append(fill_tier(), queue, record, encode_head(*next)));
-  // An invalidation that came meanwhile saw the ticket, and its tombstone forbids this head too.
-  if (!index_.insert(ticket, appended.place, next)) return fail(Remedy::kGiveUp, "invalidated meanwhile");
-  return StoredHeadPtr(std::move(next));
+  NEZHA_TRY(const auto appended, append_head(queue, record, *next));
+  if (index_.insert(ticket, appended.place, next)) return StoredHeadPtr(std::move(next));
+  // An invalidation came meanwhile. Its own tombstone reaches only as far as where records lay when it was written.
+  forbid(RecordKind::kGenerationTombstone, ticket.key, ticket.generation, false);
+  return fail(Remedy::kGiveUp, "invalidated meanwhile");
+}
+
+// Of a head whose writing failed half-way nobody knows whether it is there after a restart.
+Result<Tier::Appended> Store::append_head(Queue queue, const Record& record, const StoredHead& head) {
+  auto appended = append(fill_tier(), queue, record, encode_head(head));
+  if (!appended && appended.error().remedy != Remedy::kRetryLater)
+    forbid(RecordKind::kGenerationTombstone, record.key, record.generation, false);
+  return appended;
 }
 
 Result<Tier::Appended> Store::append_extent(const FillTicket& ticket, uint64_t generation, Queue queue, uint64_t offset,
@@ -263,9 +289,7 @@ void Store::forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bo
     while (!written && written.error().remedy == Remedy::kRetryLater && make_room(*tier))
       written = tier->append_tombstone({kind, hash, generation, 0}, durable);
     if (written) continue;
-    deps_.log.error("a tier cannot be written and starts empty next time",
-                    {{"tier", tier->name()}, {"reason", written.error().message}});
-    tier->abandon();
+    abandon(*tier, written.error().message);
   }
 }
 
@@ -282,12 +306,10 @@ net::Task<StoredHeadPtr> Store::refresh(const CacheKey& key, StoredHeadPtr old_h
     for (const auto& entry : index_.entries(hash)) {
       if (entry.generation != head->generation) continue;
       const Record record{RecordKind::kHead, hash, entry.generation, entry.revision + 1};
+      // Where it is not written, the old head must not be believed after a restart.
       const auto appended = append(fill_tier(), Queue::kMain, record, encode_head(*head));
-      if (appended) {
-        index_.replace_head(hash, head, &appended.value().place);
-      } else {  // the old head must not be believed after a restart
+      if (!appended || !index_.replace_head(hash, head, &appended.value().place))
         forbid(RecordKind::kGenerationTombstone, hash, entry.generation, false);
-      }
     }
   };
   co_await deps_.workers.run(std::move(work));
@@ -304,8 +326,10 @@ net::Task<> Store::invalidate(std::string path) {
 
 net::Task<> Store::drop(const CacheKey& key, StoredHeadPtr head) {
   const KeyHash hash = hash_of(key);
-  index_.remove(hash, head->generation);
-  std::function<void()> work = [&] { forbid(RecordKind::kGenerationTombstone, hash, head->generation, true); };
+  std::function<void()> work = [&] {
+    forbid(RecordKind::kGenerationTombstone, hash, head->generation, true);
+    index_.remove(hash, head->generation);
+  };
   co_await deps_.workers.run(std::move(work));
 }
 

@@ -84,10 +84,12 @@ class Store {
   std::unique_ptr<Tier::Reservation> reserve(uint64_t size_bytes) { return fill_tier().reserve(size_bytes); }
   // Makes the head visible, without bytes. Joins the generation in place when that is allowed and both have the same
   // strong validator and length, replaces it otherwise. The head in force; its generation takes the extents. Blocks.
-  // Fails with kGiveUp: invalidated since the ticket was drawn, older than what is stored, or no room.
+  // Fails with kGiveUp: invalidated since the ticket was drawn, older than what is stored, or the medium failed; with
+  // kRetryLater: no room.
   Result<StoredHeadPtr> open_generation(const FillTicket& ticket, const CacheKey& key, const StoredHeadPtr& head,
                                         Queue queue, bool may_join);
-  // Writes bytes of a generation; not visible before add_extents(). Blocks. Fails with kGiveUp: no room, medium failed.
+  // Writes bytes of a generation; not visible before add_extents(). Blocks. Fails with kRetryLater: no room, and with
+  // kGiveUp: the medium failed.
   Result<Tier::Appended> append_extent(const FillTicket& ticket, uint64_t generation, Queue queue, uint64_t offset,
                                        std::string_view bytes);
   // False when the ticket is doomed or the generation is gone.
@@ -121,7 +123,7 @@ class Store {
   // How many pieces had to be brought in from a medium before they could be sent.
   uint64_t cold_loads() const { return cold_loads_; }
 
-  // Frees at least one segment of the tier. Blocks. Fails with kGiveUp: all of them are being read.
+  // Frees at least one segment of the tier. Blocks. Fails with kRetryLater: all of them are being read.
   Result<void> make_room(Tier& tier);
   Tier& fill_tier() const { return *tiers_[fill_tier_]; }
 
@@ -137,12 +139,14 @@ class Store {
 
   Store(std::vector<std::unique_ptr<Tier>> tiers, const StoreLimits& limits, StoreDeps deps);
   void recover();
-  Result<StoredHeadPtr> decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record);
+  StoredHeadPtr decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record);
   void drop_damaged(const KeyHash& hash, uint64_t generation);
   Result<Tier::Appended> append(Tier& tier, Queue queue, const Record& record, std::string_view bytes);
   void forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable);
-  void forbid_evicted(const KeyHash& hash, uint64_t generation);
-  void decode_all(const KeyHash& hash);
+  bool forbid_evicted(const KeyHash& hash, uint64_t generation);
+  void abandon(Tier& tier, const std::string& reason);
+  Result<Tier::Appended> append_head(Queue queue, const Record& record, const StoredHead& head);
+  std::vector<Index::Entry> decoded_entries(const KeyHash& hash);
   void promote_until_stopped(const std::stop_token& stop);
   void promote(const Promotion& job);
 

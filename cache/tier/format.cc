@@ -69,7 +69,15 @@ HeaderState decode_header(std::string_view bytes, SegmentHeader& out) {
   RawHeader raw;
   std::memcpy(&raw, bytes.data(), sizeof raw);
   static constexpr RawHeader kZero{};
+  out = {};
   if (std::memcmp(&raw, &kZero, sizeof raw) == 0) return HeaderState::kEmpty;
+  const bool given_back = std::memcmp(raw.magic, kZero.magic, sizeof raw.magic) == 0;
+  if (given_back) {
+    std::memcpy(raw.magic, kMagic, sizeof kMagic);
+    if (raw.version != kVersion || raw.checksum != header_checksum(raw)) return HeaderState::kUnfinished;
+    out = {raw.sequence, raw.segment_bytes, raw.queue};
+    return HeaderState::kEmpty;
+  }
   if (std::memcmp(raw.magic, kMagic, sizeof kMagic) != 0 || raw.version != kVersion) return HeaderState::kForeign;
   if (raw.checksum != header_checksum(raw)) return HeaderState::kDamaged;
   out = {raw.sequence, raw.segment_bytes, raw.queue};

@@ -54,16 +54,23 @@ struct SegmentHeader {
 using HeaderBytes = std::array<char, 64>;
 HeaderBytes encode_header(const SegmentHeader& header);
 
+// A header is written behind its first 8 bytes, and these come last, by one store: whoever dies in between leaves zeros
+// there. A segment is given back by zeros there too; its sequence number stays to be read, so that it is never given
+// to the same bytes again.
+inline constexpr uint64_t kMagicBytes = 8;
+
 enum class HeaderState {
   kValid,
-  kEmpty,    // never written
-  kDamaged,  // ours, but its checksum does not fit: nothing in it can be trusted
-  kForeign,  // not ours, or of another version: to be left as it is
+  kEmpty,       // never used, or given back: then the sequence number is that of its last use
+  kUnfinished,  // about to be used when the process ended: it holds nothing
+  kDamaged,     // ours, but its checksum does not fit: nothing in it can be trusted
+  kForeign,     // not ours, or of another version: to be left as it is
 };
 // REQUIRES: at least 64 bytes.
 HeaderState decode_header(std::string_view bytes, SegmentHeader& out);
 
-// The number of slots in use, bound to the segment's sequence so that an earlier use does not count.
+// The number of slots in use, bound to the segment's sequence so that an earlier use does not count. It says where to
+// look; what is there must vouch for itself, and behind the last one counted too.
 uint64_t encode_count(uint64_t sequence, uint32_t slots);
 uint32_t decode_count(uint64_t sequence, uint64_t word);
 

@@ -32,6 +32,8 @@ struct Segment {
 
   std::mutex count_mutex;
   uint32_t counted_slots = 0;  // on the medium
+  // Slots that hold a whole record. Whoever reads fewer from the medium cannot know what the index still points to.
+  std::atomic<uint32_t> records{0};
 
   // Slots of an earlier process: trusted once their bytes were compared with their checksum.
   uint32_t recovered_slots = 0;
@@ -62,6 +64,7 @@ struct Segment {
     data_end = format::kDataBegin;
     slots = counted_slots = recovered_slots = 0;
     sealed = false;
+    records = 0;
     verified = std::vector<std::atomic<uint8_t>>();
   }
 };

@@ -74,11 +74,41 @@ Result<void> Tier::append_tombstone(Record tombstone, bool durable) {
     std::lock_guard lock(mutex_);
     if (tombstone.offset == 0) tombstone.offset = next_sequence_;
   }
+  for (int copy = 0; copy < 2; ++copy) {
+    NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
+    if (!durable) continue;
+    NEZHA_TRY(sync_record(appended.place));
+  }
+  return ok();
+}
+
+Result<void> Tier::carry_tombstone(const Record& tombstone) {
   NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
-  if (!durable) return ok();
-  Segment& segment = *segments_[appended.place.number()];
-  NEZHA_TRY(
-      segment.bytes->sync(format::slot_offset(segment.size_bytes(), appended.place.slot), format::kDescriptorBytes));
+  std::lock_guard lock(mutex_);
+  carried_.push_back(appended.place);
+  return ok();
+}
+
+Result<void> Tier::sync_carried() {
+  std::vector<Place> carried;
+  {
+    std::lock_guard lock(mutex_);
+    carried.swap(carried_);
+  }
+  // Neighbours share a page: the last of each group of them stands for all.
+  for (size_t i = 0; i < carried.size(); ++i) {
+    const auto page = [](const Place& place) { return place.slot * format::kDescriptorBytes / format::kPageBytes; };
+    const bool last = i + 1 == carried.size() || carried[i + 1].segment != carried[i].segment ||
+                      page(carried[i + 1]) != page(carried[i]);
+    if (!last) continue;
+    NEZHA_TRY(sync_record(carried[i]));
+  }
+  return ok();
+}
+
+Result<void> Tier::sync_record(const Place& place) {
+  Segment& segment = *segments_[place.number()];
+  NEZHA_TRY(segment.bytes->sync(format::slot_offset(segment.size_bytes(), place.slot), format::kDescriptorBytes));
   return segment.bytes->sync(0, format::kDataBegin);
 }
 
@@ -139,8 +169,12 @@ Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
   if (open) seal(std::move(open), queue);
   next->reset();
   next->header = {next_sequence_++, segment_bytes_, static_cast<uint8_t>(queue)};
-  const auto header = format::encode_header(next->header);
-  Result<void> written = next->bytes->write(0, {header.data(), header.size()});
+  const auto encoded = format::encode_header(next->header);
+  const std::string_view header(encoded.data(), encoded.size());
+  static constexpr std::array<char, format::kMagicBytes> kZeros{};
+  Result<void> written = next->bytes->write(0, {kZeros.data(), kZeros.size()});
+  if (written) written = next->bytes->write(format::kMagicBytes, header.substr(format::kMagicBytes));
+  if (written) written = next->bytes->write(0, header.substr(0, format::kMagicBytes));
   if (!written) {
     free_.push_back(std::move(next));
     return written.error();
@@ -212,6 +246,7 @@ Result<void> Tier::write_record(const Slot& slot, const Record& record, std::str
   const auto encoded = format::encode_descriptor(descriptor, segment.header.sequence, slot.slot);
   NEZHA_TRY(
       segment.bytes->write(format::slot_offset(segment.size_bytes(), slot.slot), {encoded.data(), encoded.size()}));
+  ++segment.records;
   std::lock_guard lock(segment.count_mutex);
   if (slot.slot < segment.counted_slots) return ok();
   const uint64_t word = format::encode_count(segment.header.sequence, slot.slot + 1);
@@ -276,6 +311,7 @@ std::optional<Tier::Victim> Tier::take_victim(Queue preferred) {
       const auto found = std::find_if(sealed.begin(), sealed.end(), suits);
       if (found == sealed.end()) continue;
       const Victim victim{(*found)->number, static_cast<Queue>(queue)};
+      (*found)->sealed = false;
       uncount_dead(**found);
       sealed.erase(found);
       return victim;
@@ -287,36 +323,56 @@ std::optional<Tier::Victim> Tier::take_victim(Queue preferred) {
 void Tier::put_back(const Victim& victim) {
   std::lock_guard lock(mutex_);
   sealed_[static_cast<size_t>(victim.queue)].push_front(segments_[victim.number]);
+  segments_[victim.number]->sealed = true;
   count_if_dead(*segments_[victim.number]);
 }
 
-void Tier::visit_victim(const Victim& victim, const Visit& visit) { visit_segment(*segments_[victim.number], visit); }
+void Tier::retire(const Victim& victim) {
+  std::lock_guard lock(mutex_);
+  retired_.push_back(segments_[victim.number]);
+}
 
-void Tier::visit_segment(Segment& segment, const Visit& visit) const {
-  if (!segment.load_descriptors(segment.slots)) return;  // unreadable: its records are lost, not wrong
+bool Tier::is_indexed(const Victim& victim) const { return segments_[victim.number]->live_records > 0; }
+
+Result<void> Tier::visit_victim(const Victim& victim, const Visit& visit) {
+  const Segment& segment = *segments_[victim.number];
+  NEZHA_TRY(const uint32_t seen, visit_segment(segment, visit));
+  if (seen < segment.records) return fail(Remedy::kGiveUp, "descriptors are damaged");
+  return ok();
+}
+
+// How many there were.
+Result<uint32_t> Tier::visit_segment(const Segment& segment, const Visit& visit) const {
+  NEZHA_TRY(segment.load_descriptors(segment.slots));
+  uint32_t seen = 0;
   for (uint32_t slot = 0; slot < segment.slots; ++slot) {
     const auto descriptor = format::decode_descriptor(segment.descriptor(slot), segment.header, slot);
     if (!descriptor) continue;
+    ++seen;
     visit(descriptor->record,
           {static_cast<uint32_t>(id_) << 24 | segment.number, slot,
            static_cast<uint32_t>(descriptor->data_offset / format::kSmallAlignBytes), descriptor->size_bytes});
   }
+  return seen;
 }
 
 bool Tier::tombstone_needed(const Record& tombstone, const Victim& victim) const {
   std::lock_guard lock(mutex_);
+  return older_records(tombstone.offset, segments_[victim.number].get());
+}
+
+bool Tier::older_records(uint64_t up_to_sequence, const Segment* except) const {
   const auto older = [&](const SegmentPtr& segment) {
-    return segment && segment->number != victim.number && segment->slots > 0 &&
-           segment->header.sequence <= tombstone.offset;
+    return segment && segment.get() != except && segment->slots > 0 && segment->header.sequence <= up_to_sequence;
   };
-  return std::any_of(sealed_[0].begin(), sealed_[0].end(), older) ||
-         std::any_of(sealed_[1].begin(), sealed_[1].end(), older) || std::any_of(open_.begin(), open_.end(), older);
+  const auto any = [&](const auto& segments) { return std::any_of(segments.begin(), segments.end(), older); };
+  return any(sealed_[0]) || any(sealed_[1]) || any(open_) || any(retired_);
 }
 
 Result<void> Tier::give_back(const Victim& victim) {
   const SegmentPtr& segment = segments_[victim.number];
-  const format::HeaderBytes zeros{};
-  NEZHA_TRY(segment->bytes->write(0, {zeros.data(), zeros.size()}));
+  static constexpr std::array<char, format::kMagicBytes> kZeros{};
+  NEZHA_TRY(segment->bytes->write(0, {kZeros.data(), kZeros.size()}));
   NEZHA_TRY(segment->bytes->sync(0, format::kDataBegin));
   std::vector<SegmentPtr> released;
   {

@@ -58,6 +58,8 @@ struct TierRecovery {
   size_t segments = 0;
   size_t damaged = 0;                  // given up: nothing in them could be trusted
   std::vector<std::string> set_aside;  // not ours or of another version: where they are now
+  // Sound segments that were removed because one that is lost may have held tombstones for their records.
+  size_t distrusted = 0;
 };
 
 struct Segment;  // segment.h
@@ -84,8 +86,12 @@ class Tier {
   Result<Appended> append(Queue queue, const Record& record, std::string_view bytes);
   // The same, with the segment that is kept back: for records that a reclaim keeps.
   Result<Appended> append_kept(const Record& record, std::string_view bytes);
-  // Writes a tombstone; outlives power when it returns and `durable` is set. Blocks. Fails as append() does.
+  // Writes a tombstone, twice, so that one damaged descriptor does not bring back what it forbids; outlives power when
+  // it returns and `durable` is set. Blocks. Fails as append() does.
   Result<void> append_tombstone(Record tombstone, bool durable);
+  // For one that was found in a segment being reclaimed: writes it once more; sync_carried() makes it outlive power.
+  Result<void> carry_tombstone(const Record& tombstone);
+  Result<void> sync_carried();
 
   // REQUIRES: the caller knows that the segment was not given back: it holds the index's lock, or another pin.
   PinnedBytes pin(const Place& place) const;
@@ -110,16 +116,22 @@ class Tier {
   // Back into service, untouched.
   void put_back(const Victim& victim);
   using Visit = std::function<void(const Record&, const Place&)>;
-  // The records of a segment out of service, oldest first. Blocks.
-  void visit_victim(const Victim& victim, const Visit& visit);
+  // Out of service for good, because its descriptors cannot be read: what the index knows of it stays readable, what it
+  // forbids stays forbidden.
+  void retire(const Victim& victim);
+  // The records of a segment out of service, oldest first. Blocks. Fails with kGiveUp: some can no longer be read.
+  Result<void> visit_victim(const Victim& victim, const Visit& visit);
+  // Whether the index knows records there.
+  bool is_indexed(const Victim& victim) const;
   // Whether a tombstone found in a victim is still needed: older segments are there that may hold what it forbids.
   bool tombstone_needed(const Record& tombstone, const Victim& victim) const;
   // Wipes it, so that its records do not come back with a restart. Fails with kGiveUp when that cannot be written: the
   // tier must be abandoned. REQUIRES: the index holds no place in it. Blocks.
   Result<void> give_back(const Victim& victim);
 
-  // Every record of the segments taken over at open(), oldest first. Blocks.
-  void visit_recovered(const Visit& visit);
+  // Every record of the segments taken over at open(), oldest first. Blocks. Fails with kGiveUp: the medium cannot read
+  // one of them again, and what it forbids is not known.
+  Result<void> visit_recovered(const Visit& visit);
   const TierRecovery& recovery() const { return recovery_; }
 
   // No more appends; nothing of it outlives the process. What is pinned or indexed stays readable.
@@ -155,11 +167,16 @@ class Tier {
 
   Tier(std::unique_ptr<Medium> medium, const TierOptions& options, const Clock& clock);
   Result<void> take_over();
-  Result<void> adopt(uint32_t number);
-  void drop_surplus();
+  void adopt(uint32_t number);
+  void lose(uint32_t number, bool may_hold_tombstones);
+  bool find_slots(Segment& segment) const;
+  std::vector<SegmentPtr> drop_surplus();
+  Result<void> save_tombstones(const std::vector<SegmentPtr>& dropped);
   Result<Appended> append(Queue queue, Use use, const Record& record, std::string_view bytes);
   Result<Slot> allocate(Queue queue, Use use, uint64_t size_bytes);
   Result<void> open_segment(Queue queue, bool may_use_last);
+  Result<void> sync_record(const Place& place);
+  bool older_records(uint64_t up_to_sequence, const Segment* except) const;  // REQUIRES: mutex_ held
   Result<SegmentPtr> new_segment();
   std::vector<SegmentPtr> take_released();
   void renew(SegmentPtr segment);
@@ -167,7 +184,7 @@ class Tier {
   void count_if_dead(Segment& segment);
   void uncount_dead(Segment& segment);
   Result<void> write_record(const Slot& slot, const Record& record, std::string_view bytes);
-  void visit_segment(Segment& segment, const Visit& visit) const;
+  Result<uint32_t> visit_segment(const Segment& segment, const Visit& visit) const;
   bool block_is_resident(const Segment& segment, const Place& place) const;
 
   const uint8_t id_;
@@ -176,6 +193,8 @@ class Tier {
   uint64_t segment_bytes_ = 0;
   uint64_t segments_max_ = 0;
   TierRecovery recovery_;
+  bool lost_tombstones_ = false;    // while taking over
+  std::vector<Record> tombstones_;  // of segments that were too many when they were taken over
 
   mutable std::mutex mutex_;
   uint64_t reserved_bytes_ = 0;
@@ -186,6 +205,8 @@ class Tier {
   std::array<std::deque<SegmentPtr>, 2> sealed_;
   std::deque<SegmentPtr> free_;
   std::vector<SegmentPtr> released_;  // reclaimed while still being read
+  std::vector<SegmentPtr> retired_;
+  std::vector<Place> carried_;  // not yet synced
   std::atomic<bool> abandoned_{false};
   bool growing_ = true;  // the medium has had room so far
   std::atomic<size_t> dead_segments_{0};
