@@ -125,11 +125,8 @@ std::vector<Tier::SegmentPtr> Tier::drop_surplus() {
     return std::pair(segment->slots > 0 ? 1 + segment->header.queue : 0, segment->header.sequence);
   };
   std::sort(kept.begin(), kept.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  // With one to spare when tombstones may have to be written.
-  const bool tombstones = !dropped.empty() || std::count_if(kept.begin(), kept.end(), [&](const auto& segment) {
-                                                return rank(segment).first == 2;
-                                              }) > static_cast<ptrdiff_t>(segments_max_);
-  const size_t keep_max = segments_max_ - (tombstones ? 1 : 0);
+  // One is always spared: without it nothing could be reclaimed, since that writes first.
+  const size_t keep_max = segments_max_ - 1;
   const size_t surplus = kept.size() > keep_max ? kept.size() - keep_max : 0;
   dropped.insert(dropped.end(), kept.begin(), kept.begin() + static_cast<ptrdiff_t>(surplus));
   kept.erase(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(surplus));

@@ -131,7 +131,9 @@ Result<Tier::Slot> Tier::allocate(Queue queue, Use use, uint64_t size_bytes) {
   auto& open = open_[static_cast<size_t>(queue)];
   for (;;) {
     if (abandoned_) return fail(Remedy::kGiveUp, "the tier was given up after an error");
-    if (open) {
+    // While no segment is kept back, what is left of main is for reclaiming.
+    const bool kept_back = !free_.empty() || (growing_ && segment_count_ < segments_max_);
+    if (open && (kept_back || use != Use::kNormal || queue != Queue::kMain)) {
       const uint64_t alignment = size_bytes >= format::kPageBytes ? format::kPageBytes : format::kSmallAlignBytes;
       const uint64_t offset = align(open->data_end, alignment);
       const uint64_t room = use == Use::kTombstone ? 0 : kTombstoneRoom;
