@@ -21,7 +21,7 @@ class PinnedSource final : public BodySource {
     return Result<PinnedBytes>(std::move(body_.pieces[next_++]));
   }
   net::Task<> wait() override {
-    const Result<void> ready = co_await store_.make_ready(body_.pieces[next_]);
+    const Result<void> ready = co_await store_.make_ready(body_.pieces, next_);
     if (!ready) unreadable_ = ready.error();
   }
 

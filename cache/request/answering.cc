@@ -84,11 +84,30 @@ net::Task<> Answering::from_store(Selected selected, std::string cache_status, o
     delivery.head = stored_condition_text(*head, condition, options);
   } else {
     deps_.metrics.hit_bytes.add(static_cast<double>(size_of(selected.bodies)));
+    for (const auto& body : selected.bodies) deps_.store.note_hit(classified_.key, head, body);
     delivery = from_bodies(std::move(selected), options);
   }
   counter.add();
   const bool readable = co_await client_.send(std::move(delivery));
   if (!readable) co_await deps_.store.drop(classified_.key, head);
+}
+
+bool Answering::from_store_now(const Selected& selected, std::string_view cache_status, obs::Counter& counter,
+                               WallTime now) {
+  if (classified_.conditional) return false;
+  const StoredHead& head = *selected.head;
+  const HeadOptions options{std::string(cache_status), !client_.open(), now};
+  const PinnedBody* body = selected.bodies.empty() ? nullptr : &selected.bodies.front();
+  std::string text;
+  if (selected.wanted.kind == Wanted::Kind::kWhole)
+    text = stored_head_text(head, head.total_bytes, false, options);
+  else if (selected.wanted.kind == Wanted::Kind::kOne && body)
+    text = stored_partial_text(head, body->range, options);
+  if (text.empty() || !client_.send_now(text, body)) return false;
+  counter.add();
+  if (body) deps_.store.note_hit(classified_.key, selected.head, *body);
+  if (body) deps_.metrics.hit_bytes.add(static_cast<double>(body->range.size_bytes()));
+  return true;
 }
 
 net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cache_status) {

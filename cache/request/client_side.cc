@@ -1,5 +1,6 @@
 #include "cache/request/client_side.h"
 
+#include <algorithm>
 #include <array>
 
 #include "nezha/base/check.h"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr std::chrono::seconds kLingerMax{5};
 constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
+constexpr size_t kPiecesNow = 4;
+constexpr size_t kBytesNow = 64 * 1024;  // of an answer that is sent without ado; the kernel mostly takes it whole
 
 }  // namespace
 
@@ -19,25 +22,68 @@ HeadOptions ClientSide::options(std::string cache_status) const {
 }
 
 net::Task<bool> ClientSide::read_request(bool& idle) {
-  answered_ = broke_ = false;
   net::Stream& stream = client_.stream();
-  const net::ScopedDeadline deadline(stream, deps_.clock.now() + limits::kClientIdleTimeout);
+  const net::ScopedDeadline deadline(stream, deps_.clock.coarse_now() + limits::kClientIdleTimeout);
+  // A client that has just been answered needs a moment: others first, and the next read finds its request.
+  if (answered_ && !client_.has_buffered()) co_await net::yield();
+  answered_ = broke_ = false;
   idle = true;
   const Result<bool> first = co_await client_.await_bytes();
   idle = false;
   if (!first || !first.value()) co_return false;
-  stream.set_deadline(deps_.clock.now() + limits::kHeadTimeout);
-  const Result<http::HeadStep> step = co_await client_.read_request_head(request_);
-  if (!step || step.value().kind == http::HeadStep::Kind::kNeedMore) co_return false;
-  if (step.value().kind == http::HeadStep::Kind::kBad) {
+  http::HeadStep step = client_.take_request_head(request_);
+  if (step.kind == http::HeadStep::Kind::kNeedMore) {
+    stream.set_deadline(deps_.clock.now() + limits::kHeadTimeout);
+    Result<http::HeadStep> later = co_await client_.read_request_head(request_);
+    if (!later || later.value().kind == http::HeadStep::Kind::kNeedMore) co_return false;
+    step = std::move(later.value());
+  }
+  if (step.kind == http::HeadStep::Kind::kBad) {
     request_ = {};
     open_ = false;
-    co_await refuse(step.value().status, step.value().reason, "detail=bad-request");
+    co_await refuse(step.status, step.reason, "detail=bad-request");
     co_return false;
   }
   open_ = request_.keep_alive && request_.minor_version >= 1 && !deps_.draining;
   client_.begin_body(request_.framing);
   co_return true;
+}
+
+bool ClientSide::send_now(std::string_view head, const PinnedBody* body) {
+  NEZHA_CHECK(!answered_, "one final answer per request");
+  std::array<std::string_view, kPiecesNow + 1> pieces{head};
+  size_t count = 1, size_bytes = head.size();
+  if (body) {
+    if (body->pieces.size() > kPiecesNow || body->range.size_bytes() > kBytesNow) return false;
+    for (const PinnedBytes& piece : body->pieces) {
+      if (!deps_.store.is_ready(piece)) return false;
+      pieces[count++] = piece.bytes;
+      size_bytes += piece.bytes.size();
+    }
+  }
+  const Result<size_t> sent = client_.stream().try_write({pieces.data(), count});
+  if (!sent) return false;  // it will fail again, where that is dealt with
+  answered_ = true;
+  size_t skip = sent.value();
+  deps_.metrics.sent_bytes.add(static_cast<double>(size_bytes));
+  if (skip == size_bytes) return true;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t here = std::min(skip, pieces[i].size());
+    rest_.append(pieces[i].substr(here));
+    skip -= here;
+  }
+  return true;
+}
+
+net::Task<> ClientSide::send_rest() {
+  const std::array<std::string_view, 1> pieces{rest_};
+  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
+  const Result<void> sent = co_await client_.stream().write(pieces);
+  rest_.clear();
+  if (sent) co_return;
+  deps_.metrics.aborted.add();
+  broken_ = true;
+  open_ = false;
 }
 
 net::Task<> ClientSide::finish_request() {

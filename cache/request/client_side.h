@@ -33,6 +33,11 @@ class ClientSide final : public RequestSide {
   // An answer that breaks off resets the connection, in end(). False when the store's own bytes were at fault: forget
   // them before that, so that a client that comes again finds the source instead of the same broken bytes.
   net::Task<bool> send(Delivery delivery);
+  // A small answer whose bytes are at hand, without waiting. False: nothing was sent, use send(). What the kernel did
+  // not take is kept: await send_rest() if there is_rest().
+  bool send_now(std::string_view head, const PinnedBody* body);
+  bool is_rest() const { return !rest_.empty(); }
+  net::Task<> send_rest();
   // An answer of our own.
   net::Task<> refuse(int status, std::string text, std::string cache_status);
 
@@ -50,6 +55,7 @@ class ClientSide final : public RequestSide {
   SessionDeps& deps_;
   Connection client_;
   http::RequestHead request_;
+  std::string rest_;
   bool open_ = true;
   bool broke_ = false;
   bool answered_ = false;  // a final head went out

@@ -20,6 +20,7 @@ class Session {
   enum class Step { kClassify, kLookUp, kCollapse, kComplete, kForward, kPass, kDone };
 
   // One request.
+  bool answer_now();
   net::Task<> handle();
   Step classify_request();
   net::Task<Step> look_up();
@@ -30,9 +31,11 @@ class Session {
 
   // What they are made of.
   net::Task<StoredHeadPtr> find_stored();
+  net::Task<bool> first_bytes_ready();
+  Reuse reuse_now(WallTime now) const;  // of known_
   net::Task<> keep(StoredHeadPtr held, StoredHeadPtr head);
   net::Task<> drop(StoredHeadPtr held);
-  std::optional<Selected> select(const StoredHeadPtr& head);
+  std::optional<Selected> select(const StoredHeadPtr& head, WallTime now);
   std::optional<std::vector<PinnedBody>> pin(const StoredHeadPtr& head, const std::vector<http::ByteRange>& ranges);
   net::Task<Step> confirmed(Exchange exchange);
   net::Task<Step> confirmed_under_way(Exchange exchange);
@@ -62,7 +65,9 @@ class Session {
   std::shared_ptr<Fill> under_way_;   // or a response on its way, which a 304 would let us send
   std::unique_ptr<FlightTable::Lead> lead_;
   std::string forward_reason_;  // RFC 9211 §2.2
-  bool looked_again_ = false;   // this request came back to the store from a flight, which it does once
+  Step first_step_ = Step::kClassify;
+  bool looked_up_ = false;     // known_ is what the store has, just now
+  bool looked_again_ = false;  // this request came back to the store from a flight, which it does once
 };
 
 net::Task<> Session::run() {
@@ -70,21 +75,39 @@ net::Task<> Session::run() {
   while (client_.open() && !deps_.draining) {
     const bool got_request = co_await client_.read_request(idle_);
     if (!got_request) break;
-    co_await handle();
+    const bool answered = answer_now();
+    if (!answered) co_await handle();
+    if (client_.is_rest()) co_await client_.send_rest();
     lead_.reset();
     selected_.reset();  // a connection that rests holds nothing in place
     under_way_.reset();
-    co_await client_.finish_request();
+    if (!client_.body_done()) co_await client_.finish_request();
   }
   co_await client_.end();
 }
 
-// request_fsm: the way of one request through the stages.
-net::Task<> Session::handle() {
-  looked_again_ = false;
+// The short way, without a coroutine: a small hit whose bytes are at hand. False: nothing was sent, handle() it.
+bool Session::answer_now() {
+  looked_again_ = looked_up_ = false;
   known_.reset();
   forward_reason_ = "uri-miss";
-  Step step = classify_request();
+  first_step_ = classify_request();
+  if (first_step_ != Step::kLookUp) return false;
+  bool must_load = false;
+  known_ = deps_.store.find_now(classified_.key, request().fields, must_load);
+  if (!must_load) deps_.store.note_request(classified_.key, known_);
+  looked_up_ = !must_load;
+  if (!known_) return false;
+  const WallTime now = deps_.clock.wall();
+  selected_ = select(known_, now);
+  const Reuse reuse = reuse_now(now);
+  if (!selected_ || reuse.kind != Reuse::Kind::kServe) return false;
+  return answering_.from_store_now(*selected_, hit_status(reuse.fresh_for), deps_.metrics.hit, now);
+}
+
+// request_fsm: the way of one request through the stages.
+net::Task<> Session::handle() {
+  Step step = first_step_;
   while (step != Step::kDone) {
     switch (step) {
       case Step::kClassify:
@@ -130,6 +153,10 @@ Session::Step Session::classify_request() {
 
 // The stored response that this request selects, brought in from its medium if need be.
 net::Task<StoredHeadPtr> Session::find_stored() {
+  if (looked_up_) {  // answer_now() has been there
+    looked_up_ = false;
+    co_return known_;
+  }
   bool must_load = false;
   StoredHeadPtr head = deps_.store.find_now(classified_.key, request().fields, must_load);
   if (must_load) head = co_await deps_.store.find(classified_.key, request().fields);
@@ -159,21 +186,41 @@ std::optional<std::vector<PinnedBody>> Session::pin(const StoredHeadPtr& head,
   return bodies;
 }
 
-std::optional<Selected> Session::select(const StoredHeadPtr& head) {
-  auto wanted = wanted_of(classified_, request().fields, *head, deps_.clock.wall());
+std::optional<Selected> Session::select(const StoredHeadPtr& head, WallTime now) {
+  auto wanted = wanted_of(classified_, request().fields, *head, now);
   if (!wanted) return std::nullopt;
   auto bodies = pin(head, wanted->ranges);
   if (!bodies) return std::nullopt;
   return Selected{head, std::move(*wanted), std::move(*bodies)};
 }
 
+// The first bytes of what is selected are brought in before a head promises them. False: they are lost, and the
+// response is dropped: this request is a miss.
+net::Task<bool> Session::first_bytes_ready() {
+  if (!selected_) co_return true;
+  for (const auto& body : selected_->bodies) {
+    if (body.pieces.empty() || deps_.store.is_ready(body.pieces.front())) continue;
+    const Result<void> ready = co_await deps_.store.make_ready(body.pieces, 0);
+    if (ready) continue;
+    co_await drop(known_);
+    co_return false;
+  }
+  co_return true;
+}
+
+Reuse Session::reuse_now(WallTime now) const {
+  if (is_for_the_source_to_judge(request(), classified_, *known_, now)) return {Reuse::Kind::kRevalidate, "request"};
+  return reuse_of(*known_, classified_, freshness(), now);
+}
+
 net::Task<Session::Step> Session::look_up() {
   const WallTime now = deps_.clock.wall();
   known_ = co_await find_stored();
   if (known_) {
-    selected_ = select(known_);
-    Reuse reuse = reuse_of(*known_, classified_, freshness(), now);
-    if (is_for_the_source_to_judge(request(), classified_, *known_, now)) reuse = {Reuse::Kind::kRevalidate, "request"};
+    selected_ = select(known_, now);
+    const Reuse reuse = reuse_now(now);
+    const bool readable = co_await first_bytes_ready();
+    if (!readable) selected_.reset();
     const bool in_background = reuse.kind == Reuse::Kind::kServeAndCheck && may_check_in_background(classified_);
     if (selected_ && (reuse.kind == Reuse::Kind::kServe || in_background)) {
       if (in_background) check_in_background(deps_, {routes_, classified_, request(), known_});

@@ -196,6 +196,20 @@ net::Task<Result<void>> Store::make_ready(const PinnedBytes& piece) {
   co_return result;
 }
 
+net::Task<Result<void>> Store::make_ready(const std::vector<PinnedBytes>& pieces, size_t index) {
+  Result<void> result = ok();
+  std::function<void()> work = [&] {
+    const size_t end = std::min(pieces.size(), index + 1 + limits::kPiecesAhead);
+    for (size_t i = index + 1; i < end; ++i) {
+      if (pieces[i].place) tiers_[pieces[i].place->tier()]->prefetch(*pieces[i].place);
+    }
+    result = tiers_[pieces[index].place->tier()]->make_ready(*pieces[index].place);
+  };
+  ++cold_loads_;
+  co_await deps_.workers.run(std::move(work));
+  co_return result;
+}
+
 std::optional<Queue> Store::admit(const CacheKey& key, uint64_t size_bytes) {
   return policy_->admit(hash_of(key).query, size_bytes, fill_tier().free_bytes());
 }

@@ -71,6 +71,8 @@ class Store {
   // they cannot be read or are damaged.
   bool is_ready(const PinnedBytes& piece) const;
   net::Task<Result<void>> make_ready(const PinnedBytes& piece);
+  // The same for pieces[index], and those behind it begin to come in meanwhile.
+  net::Task<Result<void>> make_ready(const std::vector<PinnedBytes>& pieces, size_t index);
   // After a hit: copies what is read often to a faster tier, in the background.
   void note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body);
 

@@ -270,8 +270,8 @@ bool Tier::is_ready(const Place& place) const {
 }
 
 bool Tier::block_is_resident(const Segment& segment, const Place& place) const {
-  const auto now_s =
-      static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(clock_.now().time_since_epoch()).count());
+  const auto now_s = static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(clock_.coarse_now().time_since_epoch()).count());
   const uint64_t begin = place.offset_bytes() / Segment::kBlockBytes;
   const uint64_t end = (place.offset_bytes() + place.size_bytes + Segment::kBlockBytes - 1) / Segment::kBlockBytes;
   for (uint64_t block = begin; block < end; ++block) {
@@ -284,6 +284,10 @@ bool Tier::block_is_resident(const Segment& segment, const Place& place) const {
     until_s.store(now_s + static_cast<uint32_t>(kResidentFor.count()), std::memory_order_relaxed);
   }
   return true;
+}
+
+void Tier::prefetch(const Place& place) const {
+  segments_[place.number()]->bytes->prefetch(place.offset_bytes(), place.size_bytes);
 }
 
 Result<void> Tier::make_ready(const Place& place) {

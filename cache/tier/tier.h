@@ -105,6 +105,9 @@ class Tier {
   void retain(const Place& place);
   void release(const Place& place);
 
+  // Starts to bring the bytes in, without waiting. REQUIRES: the place is pinned.
+  void prefetch(const Place& place) const;
+
   // Reclaiming, in three steps: take a segment out of service, move or forget its records, give it back.
   struct Victim {
     uint32_t number = 0;

@@ -15,7 +15,8 @@ constexpr size_t kBufferBytes = 4096;  // grows up to a head's limit when needed
 
 Connection::Connection(std::unique_ptr<net::Stream> stream) : stream_(std::move(stream)) {}
 
-net::Task<Result<size_t>> Connection::read_more() {
+// Where more bytes go, behind those that are buffered.
+std::span<char> Connection::room() {
   if (begin_ == end_) begin_ = end_ = 0;
   if (buffer_.empty()) buffer_.resize(kBufferBytes);
   if (end_ == buffer_.size()) {
@@ -28,19 +29,27 @@ net::Task<Result<size_t>> Connection::read_more() {
     }
   }
   NEZHA_CHECK(end_ < buffer_.size(), "a parser asked for more than a head may hold");
-  NEZHA_CO_TRY(const size_t got, co_await stream_->read_some({buffer_.data() + end_, buffer_.size() - end_}));
+  return {buffer_.data() + end_, buffer_.size() - end_};
+}
+
+net::Task<Result<size_t>> Connection::read_more() {
+  NEZHA_CO_TRY(const size_t got, co_await stream_->read_some(room()));
   end_ += got;
   received_bytes_ += got;
   co_return got;
 }
 
+http::HeadStep Connection::take_request_head(http::RequestHead& into) {
+  if (!has_buffered()) return {};
+  http::HeadStep step = http::parse_request_head(buffered(), into);
+  begin_ += step.consumed_bytes;
+  return step;
+}
+
 net::Task<Result<http::HeadStep>> Connection::read_request_head(http::RequestHead& into) {
   for (;;) {
-    if (has_buffered()) {
-      http::HeadStep step = http::parse_request_head(buffered(), into);
-      begin_ += step.consumed_bytes;
-      if (step.kind != http::HeadStep::Kind::kNeedMore) co_return step;
-    }
+    http::HeadStep step = take_request_head(into);
+    if (step.kind != http::HeadStep::Kind::kNeedMore) co_return step;
     NEZHA_CO_TRY(const size_t got, co_await read_more());
     if (got > 0) continue;
     if (has_buffered()) co_return fail(Remedy::kRetryLater, "the stream ended inside a request head");
@@ -64,7 +73,9 @@ net::Task<Result<http::HeadStep>> Connection::read_response_head(bool to_head, h
 
 net::Task<Result<bool>> Connection::await_bytes() {
   if (has_buffered()) co_return true;
-  NEZHA_CO_TRY(const size_t got, co_await read_more());
+  NEZHA_CO_TRY(const size_t got, co_await stream_->read_some(room()));
+  end_ += got;
+  received_bytes_ += got;
   co_return got > 0;
 }
 

@@ -24,6 +24,9 @@ class Connection {
   net::Task<Result<http::HeadStep>> read_request_head(http::RequestHead& into);
   net::Task<Result<http::HeadStep>> read_response_head(bool to_head, http::ResponseHead& into);
 
+  // The same, without reading: kNeedMore when what is buffered is not a whole head.
+  http::HeadStep take_request_head(http::RequestHead& into);
+
   // True once bytes are buffered; false at the orderly end of the stream.
   net::Task<Result<bool>> await_bytes();
   // Called once per message, with the framing of its head.
@@ -42,6 +45,7 @@ class Connection {
   std::string_view buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
   // Reads more behind what is buffered. 0 at the end of the stream.
   net::Task<Result<size_t>> read_more();
+  std::span<char> room();
   net::Task<Result<size_t>> read_chunked(std::span<char> into);
 
   std::unique_ptr<net::Stream> stream_;

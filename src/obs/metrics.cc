@@ -7,6 +7,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -16,13 +17,21 @@
 namespace nezha::obs {
 namespace {
 
-class PromCounter final : public Counter {
+class FlushedCounter : public Counter {
+ public:
+  virtual void flush() = 0;
+};
+
+class PromCounter final : public FlushedCounter {
  public:
   explicit PromCounter(prometheus::Counter& counter) : counter_(counter) {}
-  void add(double amount) override { counter_.Increment(amount); }
+  // Amounts are whole numbers: one instruction here, and the library learns of them when somebody asks.
+  void add(double amount) override { pending_.fetch_add(static_cast<uint64_t>(amount), std::memory_order_relaxed); }
+  void flush() override { counter_.Increment(static_cast<double>(pending_.exchange(0))); }
 
  private:
   prometheus::Counter& counter_;
+  std::atomic<uint64_t> pending_{0};
 };
 
 class PromGauge final : public Gauge {
@@ -72,7 +81,13 @@ class PromMetrics final : public Metrics {
     });
   }
 
-  std::string expose() const override { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+  std::string expose() const override {
+    {
+      std::lock_guard lock(mutex_);
+      for (const auto& [name, counter] : counters_) counter->flush();
+    }
+    return prometheus::TextSerializer().Serialize(registry_.Collect());
+  }
 
  private:
   // The library throws on a malformed name or one of another type: that is a bug of ours, not an event.
@@ -90,8 +105,8 @@ class PromMetrics final : public Metrics {
   }
 
   prometheus::Registry registry_{prometheus::Registry::InsertBehavior::Merge};
-  std::mutex mutex_;
-  Handles<Counter> counters_;
+  mutable std::mutex mutex_;
+  Handles<FlushedCounter> counters_;
   Handles<Gauge> gauges_;
   Handles<Histogram> histograms_;
 };

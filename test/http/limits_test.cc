@@ -176,7 +176,9 @@ TEST(BrokenSegment, IsForgottenAfterOneFailedRead) {
   ASSERT_TRUE(cache.wait_stored(target));
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     if (entry.path().filename() != "nezha.lock") std::filesystem::resize_file(entry.path(), 0);
-  EXPECT_FALSE(cache.ask(get(target)).complete()) << "never a clean short end";
+  // A reset, where a part was under way already; otherwise a miss. Never a clean short end.
+  const ClientAnswer first = cache.ask(get(target));
+  EXPECT_TRUE(!first.complete() || first.body == body_of(target));
   const ClientAnswer again = cache.ask(get(target));
   EXPECT_TRUE(again.complete());
   EXPECT_TRUE(again.body == body_of(target));

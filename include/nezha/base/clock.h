@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <ctime>
 
 namespace nezha {
 
@@ -14,6 +15,8 @@ class Clock {
   virtual ~Clock() = default;
   virtual SteadyTime now() const = 0;
   virtual WallTime wall() const = 0;
+  // now(), at worst some milliseconds late: cheap enough for every request.
+  virtual SteadyTime coarse_now() const { return now(); }
 };
 
 // The machine's clocks.
@@ -21,6 +24,11 @@ class SystemClock final : public Clock {
  public:
   SteadyTime now() const override { return std::chrono::steady_clock::now(); }
   WallTime wall() const override { return std::chrono::system_clock::now(); }
+  SteadyTime coarse_now() const override {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return SteadyTime(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  }
 };
 
 }  // namespace nezha

@@ -27,7 +27,7 @@ inline constexpr size_t kHeadBytesMax = 64 * 1024;  // request or response line 
 inline constexpr size_t kHeadFieldsMax = 256;
 inline constexpr size_t kInterimsMax = 1000;            // 1xx responses before a final one
 inline constexpr size_t kChunkLineBytesMax = 4 * 1024;  // chunk size, extensions
-inline constexpr size_t kRangesMax = 64;  // of one request; a longer list is ignored
+inline constexpr size_t kRangesMax = 64;                // of one request; a longer list is ignored
 inline constexpr size_t kConnectionsMax = 20'000;
 
 // Time.
@@ -48,6 +48,7 @@ inline constexpr uint64_t kSegmentBytesMin = 1024 * 1024;
 inline constexpr uint64_t kSegmentBytesMax = 64 * 1024 * 1024;
 inline constexpr size_t kWorkers = 4;  // threads that may wait for a medium
 inline constexpr size_t kTiersMax = 8;
+inline constexpr size_t kPiecesAhead = 2;     // brought in while one is sent that was not in memory
 inline constexpr size_t kPromotionsMax = 64;       // copies to a faster tier that wait
 inline constexpr size_t kFillPiecesUnwritten = 4;  // pieces in memory per fill that the medium is behind
 inline constexpr size_t kFillWindowPieces = 8;     // pieces in memory per fill before the upstream waits

@@ -38,6 +38,9 @@ class Gate {
   size_t size_ = 0;
 };
 
+// Lets the loop's other coroutines run first.
+Task<> yield();
+
 // Wakes coroutines of any loop that wait for something to change. The state they wait for lives elsewhere, behind a
 // mutex of its own: take version() under that mutex, look, and wait(version) when there was nothing to see.
 // Threads: any. Waiters are resumed on their own loops.

@@ -16,7 +16,7 @@ using Labels = std::map<std::string, std::string>;
 class Counter {
  public:
   virtual ~Counter() = default;
-  virtual void add(double amount = 1) = 0;
+  virtual void add(double amount = 1) = 0;  // whole numbers
 };
 
 class Gauge {
