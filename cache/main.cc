@@ -126,11 +126,14 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   if (!resolver) return stop_with(resolver.error().message);
   config::ListenSettings listen = settings.listen;
   if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
+  auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
+  if (!certificates) return stop_with(certificates.error().message);
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
-  auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics},
+  auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics,
+                                     *certificates.value(), net::make_tls_client("")},
                                     listen, options.threads);
   if (!server) return stop_with(server.error().message);
 
@@ -152,7 +155,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   }
   for (const auto& address : server.value()->http_addresses()) log->info("serving http", {{"address", address.text()}});
   for (const auto& address : server.value()->https_addresses())
-    log->info("relaying tls by server name", {{"address", address.text()}});
+    log->info("serving or relaying tls by server name", {{"address", address.text()}});
   if (admin) log->info("admin port", {{"port", std::to_string(admin->port())}});
 
   sigset_t signals;

@@ -10,9 +10,9 @@ namespace {
 
 constexpr size_t kHelloBytesMax = 65'536;
 constexpr uint8_t kHandshakeRecord = 22, kClientHelloType = 1, kHostNameType = 0;
-constexpr uint16_t kServerNameExtension = 0;
+constexpr uint16_t kServerNameExtension = 0, kAlpnExtension = 16;
 
-ClientHello bad() { return {ClientHello::Kind::kBad, {}}; }
+ClientHello bad() { return {.kind = ClientHello::Kind::kBad, .server_name = {}}; }
 
 // Takes numbers and length-prefixed pieces from the front; any shortage sticks.
 class Cursor {
@@ -69,18 +69,27 @@ std::optional<std::string> join_records(std::string_view bytes, bool& broken) {
   return std::nullopt;
 }
 
-ClientHello read_server_name(std::string_view extension) {
+// False when the extension is broken.
+bool read_server_name(std::string_view extension, std::string& into) {
   Cursor list(Cursor(extension).prefixed(2));
   while (!list.empty() && list.good()) {
     const size_t type = list.number(1);
     const auto name = list.prefixed(2);
     if (!list.good()) break;
     if (type != kHostNameType) continue;
-    std::string host = to_lower(name);
-    if (!is_dns1123_subdomain(host)) return bad();
-    return {ClientHello::Kind::kDone, std::move(host)};
+    into = to_lower(name);
+    return is_dns1123_subdomain(into);
   }
-  return bad();
+  return false;
+}
+
+// RFC 7301 §3.1. A broken list is left to whoever speaks TLS with this client.
+bool offers_http1(std::string_view extension) {
+  Cursor list(Cursor(extension).prefixed(2));
+  while (!list.empty() && list.good()) {
+    if (list.prefixed(1) == "http/1.1") return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -96,16 +105,19 @@ ClientHello parse_client_hello(std::string_view bytes) {
   hello.prefixed(2);   // cipher suites
   hello.prefixed(1);   // compression methods
   if (!hello.good()) return bad();
-  if (hello.empty()) return {ClientHello::Kind::kDone, {}};
+  ClientHello out{.kind = ClientHello::Kind::kDone, .server_name = {}};
+  if (hello.empty()) return out;
   Cursor extensions(hello.prefixed(2));
   if (!hello.good()) return bad();
   while (!extensions.empty()) {
     const size_t type = extensions.number(2);
     const auto extension = extensions.prefixed(2);
     if (!extensions.good()) return bad();
-    if (type == kServerNameExtension) return read_server_name(extension);
+    if (type == kServerNameExtension && out.server_name.empty() && !read_server_name(extension, out.server_name))
+      return bad();
+    if (type == kAlpnExtension) out.accepts_http1 = offers_http1(extension);
   }
-  return {ClientHello::Kind::kDone, {}};
+  return out;
 }
 
 }  // namespace nezha::cache

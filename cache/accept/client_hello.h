@@ -11,7 +11,8 @@ namespace nezha::cache {
 struct ClientHello {
   enum class Kind { kNeedMore, kDone, kBad };
   Kind kind = Kind::kNeedMore;
-  std::string server_name;  // with kDone: lower case; empty when the client names none
+  std::string server_name;    // with kDone: lower case; empty when the client names none
+  bool accepts_http1 = true;  // with kDone: it offers no list of protocols (ALPN), or http/1.1 is on it
 };
 
 // `bytes`: everything received so far, from the first record on. A hello over 64 KiB is bad.

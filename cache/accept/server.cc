@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "cache/accept/sni_relay.h"
+#include "cache/accept/tls_port.h"
 #include "cache/fill/flight.h"
 #include "cache/request/session.h"
 #include "nezha/base/limits.h"
@@ -33,7 +33,7 @@ class LoopServer {
              const std::string& loop_id, size_t connections_max)
       : deps_(deps),
         loop_(net::make_loop()),
-        pool_({*loop_, deps.resolver, deps.clock, deps.metrics}),
+        pool_({*loop_, deps.resolver, *deps.tls_client, scratch_, deps.clock, deps.metrics}),
         gate_(loop_->executor()),
         fills_(loop_->executor()),
         connections_max_(connections_max),
@@ -61,7 +61,15 @@ class LoopServer {
                   deps.log,
                   deps.metrics.counter("nezha_cache_tls_relayed_total", "TLS connections relayed by server name"),
                   deps.metrics.counter("nezha_cache_tls_refused_total",
-                                       "TLS connections refused: unknown name or dead upstream")} {
+                                       "TLS connections refused: unknown name or dead upstream")},
+        tls_deps_{sni_deps_,
+                  session_deps_,
+                  deps.certificates,
+                  scratch_,
+                  deps.metrics.counter("nezha_cache_tls_terminated_total", "TLS connections answered from the cache"),
+                  deps.metrics.counter("nezha_cache_tls_handshake_failures_total", "TLS handshakes that failed"),
+                  deps.metrics.counter("nezha_cache_tls_uncovered_total",
+                                       "TLS connections relayed for want of a certificate")} {
     loop_->every(kHousekeepEvery, [this] { pool_.trim(false); });
   }
 
@@ -126,16 +134,18 @@ class LoopServer {
   net::Task<> serve(std::unique_ptr<net::Stream> stream, bool tls) {
     connections_.fetch_add(1, std::memory_order_relaxed);
     const auto entry = open_.insert(open_.end(), Open{stream.get()});
+    Arrival plain;
     if (tls)
-      co_await run_sni_relay(sni_deps_, std::move(stream));
+      co_await run_tls_port(tls_deps_, std::move(stream), entry->idle);
     else
-      co_await run_session(session_deps_, std::move(stream), entry->idle);
+      co_await run_session(session_deps_, std::move(stream), entry->idle, std::move(plain));
     open_.erase(entry);
     connections_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   ServerDeps& deps_;
   std::unique_ptr<net::Loop> loop_;
+  net::TlsScratch scratch_;
   UpstreamPool pool_;
   net::Gate gate_;
   net::Gate fills_;
@@ -144,6 +154,7 @@ class LoopServer {
   SendMeter send_meter_;
   SessionDeps session_deps_;
   SniRelayDeps sni_deps_;
+  TlsPortDeps tls_deps_;
   std::vector<std::unique_ptr<net::Listener>> listeners_;
   std::list<Open> open_;
   std::atomic<size_t> connections_{0};

@@ -5,11 +5,13 @@
 #include <memory>
 #include <vector>
 
+#include "cache/accept/certificates.h"
 #include "cache/classify/routes.h"
 #include "cache/store/store.h"
 #include "nezha/base/clock.h"
 #include "nezha/net/loop.h"
 #include "nezha/net/resolver.h"
+#include "nezha/net/tls.h"
 #include "nezha/obs/log.h"
 #include "nezha/obs/metrics.h"
 
@@ -23,6 +25,8 @@ struct ServerDeps {
   const Clock& clock;
   obs::Log& log;
   obs::Metrics& metrics;
+  const Certificates& certificates;
+  std::shared_ptr<const net::TlsClient> tls_client;
 };
 
 class Server {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cache/accept/client_hello.h"
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
@@ -75,18 +74,6 @@ net::Task<> copy_up(std::shared_ptr<Pair> pair, const Clock& clock) {
   pair->ended.notify_all();
 }
 
-net::Task<Result<ClientHello>> read_hello(net::Stream& client, std::string& bytes, const Clock& clock) {
-  const net::ScopedDeadline deadline(client, clock.now() + limits::kHeadTimeout);
-  std::array<char, 4096> buffer;
-  for (;;) {
-    NEZHA_CO_TRY(const size_t got, co_await client.read_some(buffer));
-    if (got == 0) co_return fail(Remedy::kRetryLater, "the client left before its ClientHello was complete");
-    bytes.append(buffer.data(), got);
-    ClientHello hello = parse_client_hello(bytes);
-    if (hello.kind != ClientHello::Kind::kNeedMore) co_return hello;
-  }
-}
-
 net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const config::Upstream& upstream,
                                                      const std::string& host) {
   const bool override = upstream.endpoint && upstream.endpoint->tls;
@@ -106,7 +93,9 @@ net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const c
   co_return last;
 }
 
-net::Task<> refuse(SniRelayDeps& deps, net::Stream& client, std::string reason) {
+}  // namespace
+
+net::Task<> refuse_tls(SniRelayDeps& deps, net::Stream& client, std::string reason) {
   deps.refused.add();
   deps.log.debug("TLS connection refused", {{"reason", reason}});
   const std::array<std::string_view, 1> alert{std::string_view(kUnrecognizedName, sizeof kUnrecognizedName - 1)};
@@ -115,31 +104,19 @@ net::Task<> refuse(SniRelayDeps& deps, net::Stream& client, std::string reason) 
   client.close(false);
 }
 
-}  // namespace
-
-net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client) {
-  std::string hello_bytes;
-  const auto hello = co_await read_hello(*client, hello_bytes, deps.clock);
-  if (!hello) co_return client->close(false);
-  const auto routes = deps.routes.current();
-  const auto* upstream =
-      hello.value().kind == ClientHello::Kind::kDone ? routes->find(hello.value().server_name) : nullptr;
-  if (!upstream) {
-    const std::string reason = "server name \"" + hello.value().server_name + "\" is no configured host";
-    co_await refuse(deps, *client, reason);
-    co_return;
-  }
+net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client, const config::Upstream& upstream,
+                          std::string host, std::string hello_bytes) {
   const HelloEntry entry(deps.hellos, hello_bytes);
   if (entry.loops()) {
-    deps.log.warning("TLS connection comes back through its own upstream", {{"host", hello.value().server_name}});
+    deps.log.warning("TLS connection comes back through its own upstream", {{"host", host}});
     const std::string reason = "the upstream's name leads back to the cache";
-    co_await refuse(deps, *client, reason);
+    co_await refuse_tls(deps, *client, reason);
     co_return;
   }
-  auto server = co_await dial(deps, *upstream, hello.value().server_name);
+  auto server = co_await dial(deps, upstream, host);
   if (!server) {
     deps.refused.add();
-    deps.log.warning("upstream failed", {{"host", hello.value().server_name}, {"reason", server.error().message}});
+    deps.log.warning("upstream failed", {{"host", host}, {"reason", server.error().message}});
     co_return client->close(true);
   }
   const auto pair = std::make_shared<Pair>();

@@ -1,10 +1,11 @@
-// Port 443: TLS connections are relayed to the real server by the name in their ClientHello, never decrypted, never
-// cached. An alias redirects every port of a host, so without this an https:// URL of that host would break.
+// Relays TLS connections to the real server by the name in their ClientHello, never decrypted, never cached. An alias
+// redirects every port of a host, so without this an https:// URL of that host would break.
 // Threads: the loop's own.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 #include "cache/classify/routes.h"
@@ -27,8 +28,13 @@ struct SniRelayDeps {
   std::unordered_map<uint64_t, size_t> hellos{};  // being relayed by this loop, by hash
 };
 
-// Relays until both directions have ended. A name that is no configured host gets the TLS alert unrecognized_name.
-// So does a connection that comes back through its own upstream: the random bytes of its ClientHello give it away.
-net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client);
+// Relays until both directions have ended; `hello_bytes` is what was read of the client so far. Borrows `upstream`
+// until the server is connected. A connection that comes back through its own upstream is refused: the random bytes of
+// its ClientHello give it away.
+net::Task<> run_sni_relay(SniRelayDeps& deps, std::unique_ptr<net::Stream> client, const config::Upstream& upstream,
+                          std::string host, std::string hello_bytes);
+
+// Sends the TLS alert unrecognized_name and closes.
+net::Task<> refuse_tls(SniRelayDeps& deps, net::Stream& client, std::string reason);
 
 }  // namespace nezha::cache

@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 12> kS3SubResources = {"acl",       "poli
                                                               "lifecycle", "cors",     "uploadId", "list-type"};
 
 constexpr size_t kLoopHopsMax = 8;
+constexpr std::string_view kTlsMark = "+tls";  // behind the port in a key
 
 Classified refuse(int status, std::string reason) {
   Classified out;
@@ -58,12 +59,12 @@ bool split_authority(std::string_view authority, Target& out) {
 }
 
 // origin-form and absolute-form (RFC 9112 §3.2); absolute-form's authority replaces Host.
-bool split_target(const http::RequestHead& head, Target& out) {
+bool split_target(const http::RequestHead& head, bool tls, Target& out) {
   std::string_view target = head.target, authority = head.fields.find("Host").value_or("");
   if (!target.starts_with('/')) {
-    constexpr std::string_view kScheme = "http://";
-    if (target.size() < kScheme.size() || !iequals(target.substr(0, kScheme.size()), kScheme)) return false;
-    target.remove_prefix(kScheme.size());
+    const std::string_view scheme = tls ? "https://" : "http://";
+    if (target.size() < scheme.size() || !iequals(target.substr(0, scheme.size()), scheme)) return false;
+    target.remove_prefix(scheme.size());
     const size_t slash = std::min(target.find_first_of("/?"), target.size());
     authority = target.substr(0, slash);
     target.remove_prefix(slash);
@@ -149,6 +150,15 @@ const char* pass_reason(const http::RequestHead& head, const Classified& out, st
   return "";
 }
 
+uint16_t default_port(bool tls) { return tls ? 443 : 80; }
+
+// What stands before the path in a key (CacheKey says why). `own`: https has a key of its own.
+std::string authority_of(const Target& target, bool tls, bool own) {
+  const uint16_t port = target.port.value_or(default_port(tls));
+  if (tls && own) return target.host + ":" + std::to_string(port) + std::string(kTlsMark);
+  return port == default_port(tls) ? target.host : target.host + ":" + std::to_string(port);
+}
+
 void read_range(const http::RequestHead& head, Classified& out) {
   const auto value = head.fields.find("Range");
   if (!value || out.head) return;
@@ -192,13 +202,14 @@ std::optional<std::string> path_of_reference(const CacheKey& key, std::string_vi
   reference = reference.substr(0, std::min(reference.find_first_of("?#"), reference.size()));
   const size_t scheme = reference.find("://");
   if (scheme != std::string_view::npos || reference.starts_with("//")) {
-    if (scheme != std::string_view::npos && !iequals(reference.substr(0, scheme), "http")) return std::nullopt;
+    const bool tls = authority.ends_with(kTlsMark);
+    if (scheme != std::string_view::npos && !iequals(reference.substr(0, scheme), tls ? "https" : "http"))
+      return std::nullopt;
     reference.remove_prefix(scheme == std::string_view::npos ? 2 : scheme + 3);
     const size_t end = std::min(reference.find('/'), reference.size());
     Target target;
     if (!split_authority(reference.substr(0, end), target)) return std::nullopt;
-    const bool default_port = !target.port || *target.port == 80;
-    if (target.host + (default_port ? "" : ":" + std::to_string(*target.port)) != authority) return std::nullopt;
+    if (authority_of(target, tls, true) != authority) return std::nullopt;
     reference.remove_prefix(end);
     return authority + (reference.empty() ? "/" : std::string(reference));
   }
@@ -212,20 +223,20 @@ std::optional<std::string> path_of_reference(const CacheKey& key, std::string_vi
 
 void add_loop_mark(http::Fields& fields, std::string_view loop_id) { fields.add("CDN-Loop", loop_id); }
 
-Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id) {
+Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id,
+                    const Arrival& arrival) {
   if (head.method == "CONNECT") return refuse(501, "CONNECT is not served here");
   Target target;
-  if (!split_target(head, target)) return refuse(400, "the request target or Host is not valid");
+  if (!split_target(head, arrival.tls, target)) return refuse(400, "the request target or Host is not valid");
   const auto* upstream = routes.find(target.host);
   if (!upstream) {
     return refuse(421, "this cache serves only the configured upstreams, and \"" + target.host +
                            "\" is not one of their hosts; add it to `upstreams[].hosts` of the nezha-config ConfigMap");
   }
-  if (upstream->endpoint && upstream->endpoint->tls) {
-    return refuse(
-        501, "the endpoint of upstream \"" + upstream->name.get() +
-                 "\" is https, and this version sends plain requests to plain endpoints only; use its http endpoint, "
-                 "or https:// URLs, which are relayed");
+  // RFC 9110 §7.4: the certificate vouched for this name alone.
+  if (arrival.tls && target.host != arrival.server_name) {
+    return refuse(421, "this TLS connection was opened for \"" + arrival.server_name + "\", not for \"" + target.host +
+                           "\"; open another one for it");
   }
   if (is_loop(head.fields, loop_id))
     return refuse(508, "this request already came through here: the upstream's name leads back to the cache");
@@ -234,9 +245,8 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
   out.upstream = upstream;
   out.head = head.method == "HEAD";
   bool signed_query = false;
-  const bool default_port = !target.port || *target.port == 80;
-  out.key.path = target.host + (default_port ? "" : ":" + std::to_string(*target.port)) +
-                 std::string(target.path.empty() ? "/" : target.path);
+  out.key.path =
+      authority_of(target, arrival.tls, !upstream->endpoint) + std::string(target.path.empty() ? "/" : target.path);
   out.key.query = strip_signature(target.query, signed_query);
   if (signed_query)
     out.credentials = Credentials::kSignedUrl;
@@ -245,7 +255,8 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
   if (upstream->endpoint)
     out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
   else
-    out.origin = {false, target.host, target.port.value_or(80), true};
+    out.origin = {arrival.tls, target.host, target.port.value_or(default_port(arrival.tls)), true};
+  if (out.origin.tls) out.origin.server_name = target.host;
 
   if (head.method != "GET" && head.method != "HEAD") {
     out.kind = Classified::Kind::kPass;

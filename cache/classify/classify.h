@@ -15,6 +15,8 @@
 namespace nezha::cache {
 
 // Where an object is stored. `path` is "host[:port]/raw/path", `query` the raw query without signature parameters.
+// http and https are two origins: what was asked for by https has "+tls" behind the port, which is then always there.
+// With `endpoint:` both schemes reach one server by requests that it cannot tell apart, and share one key.
 // Writing to a path invalidates it with every query.
 struct CacheKey {
   std::string path;
@@ -27,7 +29,8 @@ struct Origin {
   bool tls = false;
   std::string host;  // DNS name or IP address
   uint16_t port = 80;
-  bool absolute = true;  // a full name: no search domains
+  bool absolute = true;          // a full name: no search domains
+  std::string server_name = {};  // with tls: what the certificate must be for, unless it is for `host`
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
@@ -59,9 +62,16 @@ struct Classified {
   bool conditional = false;              // the client sent a precondition of its own
 };
 
+// How a request's connection came in.
+struct Arrival {
+  bool tls = false;
+  std::string server_name;  // with tls: the host that the client opened it for
+};
+
 // `loop_id`: this instance's mark in CDN-Loop (RFC 8586). A request that carries it came back to us: 508.
 // REQUIRES: the head was accepted by parse_request_head.
-Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id);
+Classified classify(const http::RequestHead& head, const Routes& routes, std::string_view loop_id,
+                    const Arrival& arrival);
 
 // The index path that a Location or Content-Location of an answer under `key` names, when it has the same authority:
 // RFC 9111 §4.4 lets a write invalidate it too.

@@ -11,7 +11,14 @@ namespace {
 constexpr size_t kIdlePerOriginMax = 256;
 constexpr std::chrono::milliseconds kContinueWait{1500};  // clients send their body about then without a 100
 
-std::string pool_key(const Origin& origin) { return origin.host + ":" + std::to_string(origin.port); }
+std::string text_of(const Origin& origin) {
+  return (origin.tls ? "https://" : "") + origin.host + ":" + std::to_string(origin.port);
+}
+
+// A TLS connection is for one server name.
+std::string pool_key(const Origin& origin) {
+  return origin.tls ? text_of(origin) + "/" + origin.server_name : text_of(origin);
+}
 
 // "4\r\n" … "0\r\n\r\n".
 std::string chunk_size_line(size_t bytes) {
@@ -47,7 +54,7 @@ net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, b
     const net::SocketAddress address{addresses[(first + i) % addresses.size()], origin.port};
     // One dead address must not use up the time of the others.
     const auto share = (deadline - deps_.clock.now()) / static_cast<int>(addresses.size() - i);
-    auto stream = co_await deps_.loop.connect(address, deps_.clock.now() + share);
+    auto stream = co_await connect(origin, address, deps_.clock.now() + share);
     if (stream) {
       connects_.add();
       co_return Acquired{std::make_unique<Connection>(std::move(stream.value())), false};
@@ -55,7 +62,15 @@ net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, b
     connect_failures_.add();
     last = stream.error();
   }
-  co_return fail(last.remedy, "upstream " + pool_key(origin) + ": " + last.message);
+  co_return fail(last.remedy, "upstream " + text_of(origin) + ": " + last.message);
+}
+
+net::Task<Result<std::unique_ptr<net::Stream>>> UpstreamPool::connect(const Origin& origin, net::SocketAddress address,
+                                                                      SteadyTime deadline) {
+  auto stream = co_await deps_.loop.connect(address, deadline);
+  if (!stream || !origin.tls) co_return stream;
+  net::TlsNames names{origin.server_name, origin.host};
+  co_return co_await net::connect_tls(deps_.tls, deps_.scratch, std::move(stream.value()), std::move(names), deadline);
 }
 
 void UpstreamPool::release(const Origin& origin, std::unique_ptr<Connection> connection) {

@@ -1,4 +1,5 @@
 // Upstream: connections to origins, pooled per loop, and the exchange of one request for one response head.
+// An https origin is spoken to over TLS, its certificate checked against the system's roots.
 // DNS answers are all used: each new connection starts with the next address and tries the others when one fails.
 // Threads: the loop's own.
 #pragma once
@@ -14,6 +15,7 @@
 #include "nezha/base/clock.h"
 #include "nezha/net/loop.h"
 #include "nezha/net/resolver.h"
+#include "nezha/net/tls.h"
 #include "nezha/obs/metrics.h"
 
 namespace nezha::cache {
@@ -23,6 +25,8 @@ class UpstreamPool {
   struct Deps {
     net::Loop& loop;
     net::Resolver& resolver;
+    const net::TlsClient& tls;
+    net::TlsScratch& scratch;
     const Clock& clock;
     obs::Metrics& metrics;
   };
@@ -32,7 +36,8 @@ class UpstreamPool {
     std::unique_ptr<Connection> connection;
     bool reused = false;  // from the pool: it may turn out to be closed, then ask for a fresh one
   };
-  // Fails with kAbsent (no such name), kTimedOut or kRetryLater (nobody answers); the message names the origin.
+  // Fails with kAbsent (no such name), kTimedOut or kRetryLater (nobody answers, or a certificate that does not hold);
+  // the message names the origin.
   net::Task<Result<Acquired>> acquire(Origin origin, bool fresh);
   // Gives a connection back whose last exchange ended completely.
   void release(const Origin& origin, std::unique_ptr<Connection> connection);
@@ -42,12 +47,14 @@ class UpstreamPool {
   const Clock& clock() const { return deps_.clock; }
 
  private:
+  net::Task<Result<std::unique_ptr<net::Stream>>> connect(const Origin& origin, net::SocketAddress address,
+                                                          SteadyTime deadline);
   struct Idle {
     std::unique_ptr<Connection> connection;
     SteadyTime since;
   };
   Deps deps_;
-  std::map<std::string, std::deque<Idle>> idle_;  // by "host:port", newest at the back
+  std::map<std::string, std::deque<Idle>> idle_;  // by origin, newest at the back
   size_t next_address_ = 0;
   obs::Counter& connects_;
   obs::Counter& connect_failures_;

@@ -11,8 +11,12 @@ namespace {
 
 class Session {
  public:
-  Session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle)
-      : deps_(deps), client_(deps, std::move(stream)), answering_(deps, client_, classified_), idle_(idle) {}
+  Session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle, Arrival arrival)
+      : deps_(deps),
+        client_(deps, std::move(stream)),
+        answering_(deps, client_, classified_),
+        idle_(idle),
+        arrival_(std::move(arrival)) {}
 
   net::Task<> run();
 
@@ -57,6 +61,7 @@ class Session {
   Classified classified_;
   Answering answering_;
   bool& idle_;
+  const Arrival arrival_;
   std::shared_ptr<const Routes> routes_;
   uint64_t routes_version_ = 0;
 
@@ -139,7 +144,7 @@ Session::Step Session::classify_request() {
     routes_ = deps_.routes.current();
     routes_version_ = version;
   }
-  classified_ = classify(request(), *routes_, deps_.loop_id);
+  classified_ = classify(request(), *routes_, deps_.loop_id, arrival_);
   switch (classified_.kind) {
     case Classified::Kind::kRefuse:
       return Step::kDone;
@@ -514,8 +519,8 @@ net::Task<Session::Step> Session::pass() {
 
 }  // namespace
 
-net::Task<> run_session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle) {
-  Session session(deps, std::move(stream), idle);
+net::Task<> run_session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle, Arrival arrival) {
+  Session session(deps, std::move(stream), idle, std::move(arrival));
   co_await session.run();
 }
 

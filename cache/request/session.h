@@ -5,12 +5,13 @@
 
 #include <memory>
 
+#include "cache/classify/classify.h"
 #include "cache/request/session_deps.h"
 
 namespace nezha::cache {
 
 // Serves requests until either side closes. `idle` is set while the connection waits for a request, so that draining
 // can end it.
-net::Task<> run_session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle);
+net::Task<> run_session(SessionDeps& deps, std::unique_ptr<net::Stream> stream, bool& idle, Arrival arrival);
 
 }  // namespace nezha::cache

@@ -17,6 +17,7 @@ std::shared_ptr<const cache::Routes> routes_to(uint16_t origin_port, const Cache
   upstream.hosts = {HostName("data.example"), HostName("other.example")};
   upstream.protocol = options.protocol;
   upstream.freshness = options.freshness;
+  upstream.tls = options.tls;
   upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
   settings->upstreams.push_back(std::move(upstream));
   return std::make_shared<const cache::Routes>(std::move(settings));
@@ -40,8 +41,10 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
   config::ListenSettings listen;
   listen.http.push_back({"127.0.0.1", 0});
   listen.https.push_back({"127.0.0.1", 0});
-  server_ = value_of(
-      cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_}, listen, options.loops));
+  certificates_ = value_of(cache::load_certificates(options.certificates, clock_, *log_, *metrics_));
+  server_ = value_of(cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_,
+                                          *certificates_, net::make_tls_client(options.upstream_roots_pem)},
+                                         listen, options.loops));
 }
 
 CacheUnderTest::~CacheUnderTest() { clock_.shorten_timeouts(std::chrono::seconds(0)); }

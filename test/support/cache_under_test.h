@@ -13,6 +13,7 @@
 namespace nezha::cache {
 class Server;
 class RouteStore;
+class Certificates;
 }  // namespace nezha::cache
 namespace nezha::net {
 class Resolver;
@@ -31,7 +32,10 @@ struct CacheOptions {
   std::vector<config::TierSettings> tiers{{config::Medium::kMemory, "", 64 * 1024 * 1024}};
   cache::StoreLimits limits{16 * 1024 * 1024, 64 * 1024 * 1024, 64 * 1024 * 1024};
   size_t loops = 2;
-  bool tls_endpoint = false;  // the upstream's endpoint is https://: for the relay by server name
+  bool tls_endpoint = false;  // the upstream's endpoint is https://
+  config::TlsMode tls = config::TlsMode::kPassthrough;
+  config::TlsSettings certificates{};
+  std::string upstream_roots_pem{};  // whom the cache trusts; empty: the system's roots
 };
 
 inline CacheOptions with_freshness(config::Freshness::Mode mode, int ttl_s = 0) {
@@ -69,6 +73,7 @@ class CacheUnderTest {
   std::unique_ptr<cache::Store> store_;
   std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<cache::RouteStore> routes_;
+  std::unique_ptr<cache::Certificates> certificates_;
   std::unique_ptr<cache::Server> server_;
 };
 

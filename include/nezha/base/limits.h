@@ -14,6 +14,8 @@ inline constexpr size_t kConfigNestingMax = 32;
 inline constexpr size_t kUpstreamsMax = 1000;
 inline constexpr size_t kHostsPerUpstreamMax = 1000;
 
+inline constexpr size_t kCertificateBytesMax = 1024 * 1024;  // a PEM file
+
 // Admission.
 inline constexpr size_t kReviewBytesMax = 8 * 1024 * 1024;  // the API server sends at most 3 MiB of object, twice
 inline constexpr size_t kReviewNestingMax = 200;
@@ -48,7 +50,7 @@ inline constexpr uint64_t kSegmentBytesMin = 1024 * 1024;
 inline constexpr uint64_t kSegmentBytesMax = 64 * 1024 * 1024;
 inline constexpr size_t kWorkers = 4;  // threads that may wait for a medium
 inline constexpr size_t kTiersMax = 8;
-inline constexpr size_t kPiecesAhead = 2;     // brought in while one is sent that was not in memory
+inline constexpr size_t kPiecesAhead = 2;          // brought in while one is sent that was not in memory
 inline constexpr size_t kPromotionsMax = 64;       // copies to a faster tier that wait
 inline constexpr size_t kFillPiecesUnwritten = 4;  // pieces in memory per fill that the medium is behind
 inline constexpr size_t kFillWindowPieces = 8;     // pieces in memory per fill before the upstream waits

@@ -26,11 +26,12 @@ std::shared_ptr<const Routes> routes() {
 class Classify : public testing::Test {
  protected:
   std::shared_ptr<const Routes> routes_ = routes();
+  Arrival arrival_;
   Classified classify_raw(const std::string& bytes) {
     http::RequestHead head;
     const auto step = http::parse_request_head(bytes, head);
     EXPECT_EQ(step.kind, http::HeadStep::Kind::kDone) << bytes << step.reason;
-    return classify(head, *routes_, "nezha-me");
+    return classify(head, *routes_, "nezha-me", arrival_);
   }
   Classified of(const std::string& target, const std::string& fields = "", const std::string& method = "GET",
                 const std::string& host = "data.example") {
@@ -136,6 +137,42 @@ TEST_F(Classify, Refusals) {
   EXPECT_EQ(of("/x", "CDN-Loop: nezha-me\r\n").status, 508);
   EXPECT_EQ(of("/x", "CDN-Loop: nezha-other\r\n").kind, Kind::kLookUp);
   EXPECT_EQ(classify_raw("GET http://evil.example/x HTTP/1.1\r\nHost: data.example\r\n\r\n").status, 421);
+}
+
+TEST_F(Classify, HttpsIsAnOriginOfItsOwn) {
+  arrival_ = {true, "data.example"};
+  EXPECT_EQ(key("/a"), "data.example:443+tls/a");
+  EXPECT_EQ(key("/a", "data.example:443"), "data.example:443+tls/a");
+  EXPECT_EQ(key("/a", "data.example:8443"), "data.example:8443+tls/a");
+  EXPECT_EQ(key("https://data.example/a"), "data.example:443+tls/a");
+  EXPECT_EQ(of("http://data.example/a").status, 400);
+  EXPECT_EQ(of("/a").origin, (Origin{true, "data.example", 443, true, "data.example"}));
+  arrival_ = {};
+  EXPECT_EQ(key("/a", "data.example:443"), "data.example:443/a");
+  EXPECT_EQ(of("https://data.example/a").status, 400);
+}
+
+TEST_F(Classify, ReferencesStayWithinTheScheme) {
+  const CacheKey tls{"data.example:443+tls/a/b", ""}, plain{"data.example/a/b", ""};
+  EXPECT_EQ(path_of_reference(tls, "https://data.example/c"), "data.example:443+tls/c");
+  EXPECT_EQ(path_of_reference(tls, "//data.example:443/c"), "data.example:443+tls/c");
+  EXPECT_EQ(path_of_reference(tls, "/c"), "data.example:443+tls/c");
+  EXPECT_EQ(path_of_reference(tls, "c"), "data.example:443+tls/a/c");
+  EXPECT_EQ(path_of_reference(tls, "http://data.example/c"), std::nullopt);
+  EXPECT_EQ(path_of_reference(plain, "https://data.example/c"), std::nullopt);
+}
+
+TEST_F(Classify, WithAnEndpointBothSchemesShareOneKey) {
+  const std::string plain = key("/a", "bucket.s3.example");
+  arrival_ = {true, "bucket.s3.example"};
+  EXPECT_EQ(key("/a", "bucket.s3.example"), plain);
+  EXPECT_EQ(of("/a", "", "GET", "bucket.s3.example").origin, (Origin{false, "rgw", 8080, false}));
+}
+
+TEST_F(Classify, ATlsConnectionIsForTheHostItWasOpenedFor) {
+  arrival_ = {true, "data.example"};
+  EXPECT_EQ(of("/a", "", "GET", "bucket.s3.example").status, 421);
+  EXPECT_EQ(of("/a", "", "GET", "data.example.").kind, Kind::kLookUp);
 }
 
 }  // namespace

@@ -12,12 +12,14 @@ namespace {
 
 using Kind = ClientHello::Kind;
 
-std::string hello_for(const char* name) {
+std::string hello_for(const char* name, std::string_view protocols = {}) {
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
   std::unique_ptr<SSL, void (*)(SSL*)> session(SSL_new(context.get()), SSL_free);
   BIO* out = BIO_new(BIO_s_mem());
   SSL_set_bio(session.get(), BIO_new(BIO_s_mem()), out);
   if (name) SSL_set_tlsext_host_name(session.get(), name);
+  SSL_set_alpn_protos(session.get(), reinterpret_cast<const unsigned char*>(protocols.data()),
+                      static_cast<unsigned>(protocols.size()));
   SSL_connect(session.get());
   char* bytes = nullptr;
   const long size = BIO_get_mem_data(out, &bytes);
@@ -43,6 +45,12 @@ TEST(ClientHello, NamesTheServer) {
   const ClientHello none = parse_client_hello(hello_for(nullptr));
   EXPECT_EQ(none.kind, Kind::kDone);
   EXPECT_EQ(none.server_name, "");
+}
+
+TEST(ClientHello, TellsWhetherHttp1IsOffered) {
+  EXPECT_TRUE(parse_client_hello(hello_for("data.example")).accepts_http1);
+  EXPECT_TRUE(parse_client_hello(hello_for("data.example", "\x02h2\x08http/1.1")).accepts_http1);
+  EXPECT_FALSE(parse_client_hello(hello_for("data.example", "\x02h2\x03h-9")).accepts_http1);
 }
 
 TEST(ClientHello, EveryPrefixNeedsMore) {

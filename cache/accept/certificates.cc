@@ -1,0 +1,169 @@
+#include "cache/accept/certificates.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nezha/base/limits.h"
+#include "nezha/base/text.h"
+#include "nezha/pki/certificates.h"
+
+namespace nezha::cache {
+namespace {
+
+constexpr std::chrono::seconds kLookEvery{1};
+
+// What changes when a file is written, replaced, or a mounted Secret's link is switched.
+using Mark = std::array<int64_t, 8>;
+
+Mark mark_of(const config::TlsSettings::Pair& pair) {
+  Mark mark{};
+  size_t at = 0;
+  for (const auto& path : {pair.certificate_path, pair.key_path}) {
+    struct stat info {};
+    (void)::stat(path.c_str(), &info);
+    mark[at++] = info.st_mtim.tv_sec;
+    mark[at++] = info.st_mtim.tv_nsec;
+    mark[at++] = static_cast<int64_t>(info.st_ino);
+    mark[at++] = info.st_size;
+  }
+  return mark;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(limits::kCertificateBytesMax + 1, '\0');
+  if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof())
+    return fail(Remedy::kFixInput, path + ": cannot be read");
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > limits::kCertificateBytesMax)
+    return fail(Remedy::kFixInput, path + ": is too large for a PEM file of certificates");
+  return text;
+}
+
+struct Loaded {
+  std::shared_ptr<const net::TlsServer> server;
+  std::vector<std::string> names;  // lower case
+  pki::Validity validity;
+};
+
+Result<Loaded> load(const config::TlsSettings::Pair& pair) {
+  NEZHA_TRY(const std::string chain, read_file(pair.certificate_path));
+  NEZHA_TRY(const std::string key, read_file(pair.key_path));
+  const auto because = [&](const Error& error) {
+    return fail(Remedy::kFixInput, pair.certificate_path + " with " + pair.key_path + ": " + error.message);
+  };
+  auto server = net::make_tls_server(chain, key);
+  if (!server) return because(server.error());
+  auto info = pki::inspect(chain);
+  if (!info) return because(info.error());
+  if (info.value().dns_names.empty())
+    return fail(Remedy::kFixInput, pair.certificate_path + ": the certificate names no host (subjectAltName)");
+  Loaded out{std::move(server.value()), {}, info.value().validity};
+  for (const auto& name : info.value().dns_names) out.names.push_back(to_lower(name));
+  return out;
+}
+
+bool covers(const Loaded& loaded, std::string_view host) {
+  const size_t dot = std::min(host.find('.'), host.size());
+  return std::any_of(loaded.names.begin(), loaded.names.end(), [&](std::string_view name) {
+    // A wildcard stands for one whole label (RFC 9525 §6.3).
+    return name == host || (name.starts_with("*.") && dot > 0 && name.substr(1) == host.substr(dot));
+  });
+}
+
+class FollowedCertificates final : public Certificates {
+ public:
+  FollowedCertificates(const config::TlsSettings& settings, const Clock& clock, obs::Log& log, obs::Metrics& metrics)
+      : clock_(clock),
+        log_(log),
+        errors_(
+            metrics.counter("nezha_cache_certificate_errors_total", "Changed certificate files that were refused")) {
+    for (const auto& pair : settings.certificates) entries_.push_back({pair, {}, {}});
+  }
+  ~FollowedCertificates() override {
+    thread_.request_stop();
+    wake_.notify_all();
+  }
+
+  Result<void> start() {
+    for (auto& entry : entries_) {
+      entry.mark = mark_of(entry.pair);
+      NEZHA_TRY(entry.loaded, load(entry.pair));
+    }
+    if (!entries_.empty()) thread_ = std::jthread([this](std::stop_token stop) { follow(stop); });
+    return ok();
+  }
+
+  std::shared_ptr<const net::TlsServer> find(std::string_view host) const override {
+    const WallTime now = clock_.wall();
+    std::lock_guard lock(mutex_);
+    for (const auto& entry : entries_) {
+      const auto& validity = entry.loaded.validity;
+      if (now >= validity.not_before && now <= validity.not_after && covers(entry.loaded, host))
+        return entry.loaded.server;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Entry {
+    config::TlsSettings::Pair pair;
+    Mark mark;
+    Loaded loaded;
+  };
+
+  // The thread alone changes entries, so it may read them without the mutex.
+  void follow(const std::stop_token& stop) {
+    std::mutex unused;
+    while (!stop.stop_requested()) {
+      {
+        std::unique_lock lock(unused);
+        wake_.wait_for(lock, stop, kLookEvery, [] { return false; });
+      }
+      for (auto& entry : entries_) {
+        const Mark mark = mark_of(entry.pair);
+        if (stop.stop_requested() || mark == entry.mark) continue;
+        // The mark is from before the files are read: one that changes meanwhile is read again.
+        entry.mark = mark;
+        auto loaded = load(entry.pair);
+        if (!loaded) {
+          errors_.add();
+          log_.error("certificate refused, the last good one stays in force", {{"reason", loaded.error().message}});
+          continue;
+        }
+        log_.info("certificate read again", {{"path", entry.pair.certificate_path}});
+        std::lock_guard lock(mutex_);
+        entry.loaded = std::move(loaded.value());
+      }
+    }
+  }
+
+  const Clock& clock_;
+  obs::Log& log_;
+  obs::Counter& errors_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::vector<Entry> entries_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Certificates>> load_certificates(const config::TlsSettings& settings, const Clock& clock,
+                                                        obs::Log& log, obs::Metrics& metrics) {
+  auto out = std::make_unique<FollowedCertificates>(settings, clock, log, metrics);
+  NEZHA_TRY(out->start());
+  return std::unique_ptr<Certificates>(std::move(out));
+}
+
+}  // namespace nezha::cache

@@ -1,0 +1,92 @@
+// Which certificate answers which host, and what is said about files that are none.
+#include "cache/accept/certificates.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "test/support/test_clock.h"
+#include "test/support/tls_peer.h"
+
+namespace nezha::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CertificateFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "nezha-certificates-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return (folder_ / name).string();
+  }
+  void add(const std::vector<std::string>& names) {
+    const auto leaf = pki_.leaf(names);
+    const std::string number = std::to_string(settings_.certificates.size());
+    settings_.certificates.push_back(
+        {write(number + ".crt", leaf.certificate_pem), write(number + ".key", leaf.key_pem)});
+  }
+  Result<std::unique_ptr<Certificates>> load() { return load_certificates(settings_, clock_, *log_, *metrics_); }
+
+  fs::path folder_;
+  test::TestPki pki_;
+  config::TlsSettings settings_;
+  test::TestClock clock_;
+  std::unique_ptr<obs::Log> log_ = obs::make_null_log();
+  std::unique_ptr<obs::Metrics> metrics_ = obs::make_metrics();
+};
+
+TEST_F(CertificateFiles, AreChosenByExactNameAndByOneLabelOfAWildcard) {
+  add({"a.example", "*.Wild.example"});
+  add({"b.wild.example", "c.example"});
+  const auto certificates = load().value();
+  const auto first = certificates->find("a.example");
+  const auto second = certificates->find("c.example");
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first, second);
+  const std::vector<std::pair<std::string, std::shared_ptr<const net::TlsServer>>> table = {
+      {"x.wild.example", first},
+      {"b.wild.example", first},
+      {"wild.example", nullptr},
+      {".wild.example", nullptr},
+      {"x.y.wild.example", nullptr},
+      {"a.example.x", nullptr},
+      {"", nullptr},
+      {"example", nullptr},
+  };
+  for (const auto& [host, expected] : table) EXPECT_EQ(certificates->find(host), expected) << host;
+}
+
+TEST_F(CertificateFiles, ThatCannotBeUsedStopTheStartInOneLine) {
+  const auto leaf = pki_.leaf({"a.example"}), other = pki_.leaf({"a.example"});
+  const std::string crt = write("crt", leaf.certificate_pem), key = write("key", leaf.key_pem);
+  const std::string text = write("text", "some text"), wrong = write("wrong", other.key_pem);
+  const std::string huge = write("huge", std::string(2 * 1024 * 1024, '-')), none = (folder_ / "none").string();
+  const std::string nameless = write("nameless", pki_.ca.certificate_pem), ca_key = write("ca.key", pki_.ca.key_pem);
+  const std::vector<std::array<std::string, 3>> table = {
+      {none, key, none + ": cannot be read"},
+      {crt, none, none + ": cannot be read"},
+      {folder_.string(), key, folder_.string() + ": cannot be read"},
+      {huge, key, huge + ": is too large for a PEM file of certificates"},
+      {text, key, text + " with " + key + ": no certificate in PEM format"},
+      {crt, text, crt + " with " + text + ": no unencrypted private key in PEM format"},
+      {crt, wrong, crt + " with " + wrong + ": the private key does not belong to the certificate"},
+      {nameless, ca_key, nameless + ": the certificate names no host (subjectAltName)"},
+  };
+  for (const auto& [certificate, private_key, message] : table) {
+    settings_.certificates = {{certificate, private_key}};
+    const auto loaded = load();
+    ASSERT_FALSE(loaded) << message;
+    EXPECT_EQ(loaded.error().message, message);
+    EXPECT_EQ(loaded.error().remedy, Remedy::kFixInput);
+  }
+}
+
+}  // namespace
+}  // namespace nezha::cache
