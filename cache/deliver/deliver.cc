@@ -41,6 +41,7 @@ struct Gathered {
   size_t size_bytes = 0;
   std::optional<PinnedBytes> large;  // what comes behind the pieces, to be sent by the cheaper way
   bool end = false;
+  std::optional<uint64_t> promised_bytes;  // that are still to come
 
   void add(std::string_view bytes) {
     pieces.push_back(bytes);
@@ -75,7 +76,12 @@ Result<void> gather(BodySource& source, bool chunked, bool files, Gathered& out)
     if (!next) return ok();
     if (!*next) return next->error();
     PinnedBytes& got = next->value();
+    if (out.promised_bytes && got.bytes.size() > *out.promised_bytes)
+      return fail(Remedy::kGiveUp, "the body is longer than the head promised");
+    if (out.promised_bytes) *out.promised_bytes -= got.bytes.size();
     if (got.bytes.empty()) {
+      if (out.promised_bytes.value_or(0) > 0)
+        return fail(Remedy::kGiveUp, "the body is shorter than the head promised");
       out.end = true;
       if (chunked) out.add("0\r\n\r\n");
       return ok();
@@ -137,6 +143,7 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMete
   Gathered out;
   out.add(delivery.head);
   out.end = !delivery.body;
+  out.promised_bytes = delivery.length;
   for (;;) {
     if (!out.end) {
       Result<void> gathered = gather(*delivery.body, delivery.chunked, files, out);

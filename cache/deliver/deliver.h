@@ -21,6 +21,8 @@ struct Delivery {
   std::string head;                  // complete, with its empty line
   std::unique_ptr<BodySource> body;  // may be null
   bool chunked = false;              // frame the body in chunks
+  // What the head promised: a body of another length must not pass for whole, nor shift the next answer.
+  std::optional<uint64_t> length = std::nullopt;
 };
 
 // Fails when the client is gone or the source fails; the stream must then be closed with a reset. `sent_bytes` counts

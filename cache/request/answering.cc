@@ -56,15 +56,18 @@ Delivery Answering::from_bodies(Selected selected, const HeadOptions& options) c
       return out;
     case Wanted::Kind::kWhole:
       out.head = stored_head_text(head, head.total_bytes, false, options);
+      out.length = head.total_bytes;
       break;
     case Wanted::Kind::kOne:
       out.head = stored_partial_text(head, bodies.front().range, options);
+      out.length = bodies.front().range.size_bytes();
       break;
     case Wanted::Kind::kSeveral: {
       const auto part_type = head.fields.find("Content-Type").value_or("");
       Multipart multipart = make_multipart(deps_.store, std::move(bodies), head.total_bytes, part_type);
       out.head = stored_multipart_text(head, multipart.content_type, multipart.size_bytes, options);
       out.body = std::move(multipart.body);
+      out.length = multipart.size_bytes;
       return out;
     }
   }
@@ -111,7 +114,9 @@ bool Answering::from_store_now(const Selected& selected, std::string_view cache_
 }
 
 net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cache_status) {
-  if (fill->begin() != 0 || classified_.range || !classified_.ranges.empty()) co_return false;
+  // One that completes a part carries less than the whole.
+  const bool whole = fill->begin() == 0 && (!fill->end() || fill->end() == fill->head()->total_bytes);
+  if (!whole || classified_.range || !classified_.ranges.empty()) co_return false;
   auto reader = fill->reader(0);
   if (!reader) co_return false;
   const auto length = fill->head()->total_bytes;
@@ -120,6 +125,7 @@ net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cac
   if (!length && !delivery.chunked) client_.close_after_answer();
   const HeadOptions options = client_.options(std::move(cache_status));
   delivery.head = stored_head_text(*fill->head(), length, delivery.chunked, options);
+  delivery.length = length;
   delivery.body = std::move(reader);
   deps_.metrics.collapsed.add();
   co_await client_.send(std::move(delivery));
@@ -134,6 +140,7 @@ net::Task<> Answering::while_filling(const http::ResponseHead& head, std::unique
   delivery.body = std::move(body);
   delivery.chunked = framing.chunked;
   delivery.head = relayed_head_text(head, framing, client_.options(std::move(cache_status)));
+  if (head.framing.kind == http::Framing::Kind::kLength) delivery.length = head.framing.length_bytes;
   deps_.metrics.miss.add();
   co_await client_.send(std::move(delivery));
 }
@@ -143,6 +150,7 @@ net::Task<> Answering::completing(Completion completion, std::string cache_statu
   const StoredHead& head = *completion.head;
   Delivery delivery;
   delivery.head = stored_head_text(head, head.total_bytes, false, options);
+  delivery.length = head.total_bytes;
   std::vector<std::unique_ptr<BodySource>> sources;
   if (completion.before) sources.push_back(make_pinned_source(deps_.store, std::move(*completion.before)));
   sources.push_back(std::move(completion.between));
