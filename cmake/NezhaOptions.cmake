@@ -32,6 +32,11 @@ if(NOT NEZHA_TESTS AND NOT NEZHA_SANITIZE)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
 endif()
 
+# What the fuzzer is to explore has to tell it where it has been.
+if(NEZHA_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 foreach(sanitizer IN LISTS NEZHA_SANITIZE)
   add_compile_options(-fsanitize=${sanitizer} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sanitizer})

@@ -18,6 +18,7 @@ DOCUMENTS = (
     "LICENSE",
     "docs/semantics.md",
     "docs/metrics.md",
+    "docs/formats.md",
     "webhook/README.md",
     "cache/README.md",
 )
