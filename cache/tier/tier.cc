@@ -295,7 +295,7 @@ Result<void> Tier::make_ready(const Place& place) {
   if (place.size_bytes > 0) {
     NEZHA_TRY(segment.bytes->load(place.offset_bytes(), place.size_bytes));
   }
-  if (segment.is_verified(place.slot)) return ok();
+  // Whatever comes from the medium, or is about to be written anew, is compared: the cost is small beside that.
   NEZHA_TRY(segment.bytes->load(format::slot_offset(segment.size_bytes(), place.slot), format::kDescriptorBytes));
   const auto descriptor = format::decode_descriptor(segment.descriptor(place.slot), segment.header, place.slot);
   const std::string_view bytes = segment.bytes->data().substr(place.offset_bytes(), place.size_bytes);
