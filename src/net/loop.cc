@@ -112,7 +112,9 @@ class TcpStream final : public Stream {
     msghdr message{};
     message.msg_iov = vectors.data();
     message.msg_iovlen = count;
-    const ssize_t sent = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+    flags |= MSG_NOSIGNAL | MSG_DONTWAIT;
+    const ssize_t sent = count == 1 ? ::send(socket_.native_handle(), pieces[0].data(), pieces[0].size(), flags)
+                                    : ::sendmsg(socket_.native_handle(), &message, flags);
     if (sent >= 0) return static_cast<size_t>(sent);
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR || errno == ENOBUFS) return size_t{0};
     const error_code ec(errno, boost::system::system_category());

@@ -16,7 +16,10 @@ namespace nezha::net {
 namespace {
 
 constexpr size_t kRecordBytes = 16 * 1024;  // the most that a record holds
-constexpr size_t kBatchBytes = 8 * kRecordBytes;
+// Of one write below: more at once is cheaper, but what the kernel does not take is kept per connection. So a write
+// begins small, and grows with what was taken.
+constexpr size_t kBatchBytesMin = 4 * kRecordBytes;
+constexpr size_t kBatchBytesMax = 32 * kRecordBytes;
 constexpr size_t kSmallInput = 4 * 1024;  // requests
 constexpr size_t kLargeInput = 4 * kRecordBytes;
 
@@ -105,8 +108,8 @@ class TlsStream final : public Stream {
     size_t taken = left.skip(owed_bytes_);
     NEZHA_CHECK(taken == owed_bytes_, "a write that was left half-way went on with other bytes");
     owed_bytes_ = 0;
-    while (!left.empty()) {
-      NEZHA_TRY(const size_t encrypted, encrypt_batch(left));
+    for (size_t batch_bytes = kBatchBytesMin; !left.empty(); batch_bytes = std::min(batch_bytes * 2, kBatchBytesMax)) {
+      NEZHA_TRY(const size_t encrypted, encrypt_batch(left, batch_bytes));
       const std::array<std::string_view, 1> batch{scratch_.records};
       NEZHA_TRY(const size_t sent, raw_->try_write(batch));
       if (sent < batch[0].size()) {
@@ -177,8 +180,8 @@ class TlsStream final : public Stream {
     size_t got = 0;
     const int done = peek ? SSL_peek_ex(ssl_.get(), into.data(), into.size(), &got)
                           : SSL_read_ex(ssl_.get(), into.data(), into.size(), &got);
-    const int state = SSL_get_error(ssl_.get(), done);
     if (done == 1) return std::optional<size_t>(got);
+    const int state = SSL_get_error(ssl_.get(), done);
     if (state == SSL_ERROR_ZERO_RETURN) return std::optional<size_t>(0);
     if (!flushing_ && owed_bytes_ == 0) (void)flush_now();
     if (state == SSL_ERROR_WANT_READ) return std::optional<size_t>();
@@ -210,12 +213,12 @@ class TlsStream final : public Stream {
     co_return ok();
   }
 
-  // Records of at most a batch, into the loop's scratch. The plain bytes in them.
-  Result<size_t> encrypt_batch(Pieces& left) {
+  // Records into the loop's scratch, until they hold `bytes_max`. The plain bytes in them.
+  Result<size_t> encrypt_batch(Pieces& left, size_t bytes_max) {
     scratch_.records.clear();
     size_t bytes = 0;
     sink_ = &scratch_.records;
-    while (!left.empty() && bytes < kBatchBytes) {
+    while (!left.empty() && bytes < bytes_max) {
       const std::string_view record = left.next_record(scratch_.plain);
       size_t written = 0;
       const int done = SSL_write_ex(ssl_.get(), record.data(), record.size(), &written);
