@@ -25,7 +25,7 @@ KeyHash hash_of(const CacheKey& key) {
 }
 
 Index::Index(std::vector<Tier*> tiers, uint64_t head_bytes_max)
-    : tiers_(std::move(tiers)), shard_head_bytes_max_(head_bytes_max / shards_.size()) {}
+    : tiers_(std::move(tiers)), shard_head_bytes_max_(head_bytes_max / kShards) {}
 
 Index::Generation* Index::find_generation(Shard& shard, const KeyHash& hash, uint64_t id) {
   const auto [first, last] = shard.generations.equal_range(hash.path);

@@ -166,9 +166,10 @@ class Index {
   bool covered_elsewhere(const Generation& generation, const Extent& extent) const;
   static Forgotten without(const Generation& generation, const Record& record, const Place& place);
 
+  static constexpr size_t kShards = 64;
   const std::vector<Tier*> tiers_;
   const uint64_t shard_head_bytes_max_;
-  std::array<Shard, 64> shards_;
+  std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> next_generation_{1};
   std::atomic<size_t> generations_{0};
   std::atomic<uint64_t> head_bytes_{0};
