@@ -273,6 +273,12 @@ bool selects(const StoredHead& stored, const http::Fields& request) {
                      [&](const auto& entry) { return selecting_value(request, entry.first) == entry.second; });
 }
 
+std::string variant_of(const StoredHead& stored, const http::Fields& request) {
+  std::string out;
+  for (const auto& [name, value] : stored.selecting) out += name + ":" + selecting_value(request, name) + "\n";
+  return out;
+}
+
 Seconds current_age(const StoredHead& stored, WallTime now) {
   const auto resident = std::chrono::duration_cast<Seconds>(now - stored.response_time);
   return stored.lifetime.initial_age + std::max(Seconds{0}, resident);

@@ -75,6 +75,9 @@ StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes);
 // Whether this stored response was selected by a request like this one (RFC 9111 §4.1).
 bool selects(const StoredHead& stored, const http::Fields& request);
 
+// What tells this request's variant from others, by the fields that the stored response varies by.
+std::string variant_of(const StoredHead& stored, const http::Fields& request);
+
 // The age as a client would compute it (RFC 9111 §4.2.3).
 http::Seconds current_age(const StoredHead& stored, WallTime now);
 

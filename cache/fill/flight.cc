@@ -30,8 +30,9 @@ void FlightTable::Lead::land() {
   flight_.reset();
 }
 
-FlightTable::Joined FlightTable::join(const CacheKey& key) {
+FlightTable::Joined FlightTable::join(const CacheKey& key, std::string_view variant) {
   std::string name = key.path + "?" + key.query;
+  name.append("\n").append(variant);  // no line break is in a key
   std::lock_guard lock(mutex_);
   auto& flight = flights_[name];
   if (flight) return {nullptr, flight};

@@ -50,7 +50,8 @@ class FlightTable {
     std::unique_ptr<Lead> lead;      // set for the leader
     std::shared_ptr<Flight> flight;  // set for the others
   };
-  Joined join(const CacheKey& key);
+  // `variant`: what sets this request apart from others under the key; empty while that is not known.
+  Joined join(const CacheKey& key, std::string_view variant);
   // Resumes when the flight is settled.
   static net::Task<Flight::Outcome> wait(std::shared_ptr<Flight> flight);
 

@@ -56,7 +56,7 @@ bool may_check_in_background(const Classified& classified) { return classified.c
 void check_in_background(SessionDeps& deps, BackgroundCheck check) {
   CacheKey mark = check.classified.key;
   mark.query += '#';  // never part of a request's key
-  FlightTable::Joined joined = deps.flights.join(mark);
+  FlightTable::Joined joined = deps.flights.join(mark, "");
   if (!joined.lead) return;
   deps.metrics.background.add();
   // As a plain GET for all of it.

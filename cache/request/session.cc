@@ -72,6 +72,7 @@ class Session {
   std::string forward_reason_;  // RFC 9211 §2.2
   Step first_step_ = Step::kClassify;
   bool looked_up_ = false;     // known_ is what the store has, just now
+  std::string variant_;        // known once another variant was seen on its way
   bool looked_again_ = false;  // this request came back to the store from a flight, which it does once
 };
 
@@ -94,6 +95,7 @@ net::Task<> Session::run() {
 // The short way, without a coroutine: a small hit whose bytes are at hand. False: nothing was sent, handle() it.
 bool Session::answer_now() {
   looked_again_ = looked_up_ = false;
+  variant_.clear();
   known_.reset();
   forward_reason_ = "uri-miss";
   first_step_ = classify_request();
@@ -247,7 +249,7 @@ net::Task<Session::Step> Session::look_up() {
 }
 
 net::Task<Session::Step> Session::collapse() {
-  FlightTable::Joined joined = deps_.flights.join(classified_.key);
+  FlightTable::Joined joined = deps_.flights.join(classified_.key, variant_);
   if (joined.lead) {
     lead_ = std::move(joined.lead);
     co_return known_&& classified_.credentials == Credentials::kNone ? Step::kComplete : Step::kForward;
@@ -258,7 +260,13 @@ net::Task<Session::Step> Session::collapse() {
     co_await answering_.source_failed(*outcome.failed, std::move(status));
     co_return Step::kDone;
   }
-  if (!outcome.fill || !selects(*outcome.fill->head(), request().fields)) co_return Step::kForward;
+  if (!outcome.fill) co_return Step::kForward;
+  if (!selects(*outcome.fill->head(), request().fields)) {
+    // Another variant is on its way: those who want this one gather anew, once.
+    if (!variant_.empty()) co_return Step::kForward;
+    variant_ = variant_of(*outcome.fill->head(), request().fields);
+    co_return Step::kCollapse;
+  }
   // The object was written since that fill began: its bytes are for those who asked before.
   if (outcome.fill->superseded()) co_return Step::kForward;
   // No check of one's own: the answer under way may be reused as if it were stored (RFC 9111 §4).
