@@ -116,9 +116,10 @@ int run(const Options& options, config::Settings settings, const std::optional<c
 
   // Storage, on workers wherever it may wait for a medium. What an earlier process stored is read in here.
   const auto workers = net::make_workers(limits::kWorkers);
+  const auto loaders = net::make_workers(limits::kLoaders);
   const cache::StoreLimits store_limits{memory_bytes / 8, memory_bytes / 4, memory_bytes / 4};
   auto store =
-      cache::Store::open(tiers_of(settings.cache, memory_bytes), store_limits, {*workers, clock, *log, *metrics});
+      cache::Store::open(tiers_of(settings.cache, memory_bytes), store_limits, {*workers, *loaders, clock, *log, *metrics});
   if (!store) return stop_with(store.error().message);
 
   // Network: DNS, loops.
@@ -167,6 +168,10 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   log->info("draining", {{"signal", std::to_string(received)}});
   draining = true;
   const bool whole = server.value()->drain(clock.now() + std::chrono::seconds(options.drain_seconds));
+  admin.reset();
+  server.value().reset();
+  loaders->join();
+  workers->join();  // before the store goes: their last work may be the last to let go of a fill
   log->info("stopped", {{"every answer ended by itself", whole ? "yes" : "no"}});
   return 0;
 }

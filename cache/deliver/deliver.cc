@@ -7,6 +7,7 @@
 namespace nezha::cache {
 namespace {
 
+constexpr size_t kTurnBytes = 8 * 1024 * 1024;
 constexpr size_t kGatherPieces = 20;          // iovecs of one write
 constexpr size_t kFileBytesMin = 64 * 1024;   // below, a copy is cheaper than a file's bookkeeping
 constexpr size_t kGatherBytes = 1024 * 1024;  // and its size: what a client must take within the stall time
@@ -17,18 +18,24 @@ class PinnedSource final : public BodySource {
   std::optional<Result<PinnedBytes>> try_next() override {
     if (unreadable_) return Result<PinnedBytes>(*unreadable_);
     if (next_ == body_.pieces.size()) return Result<PinnedBytes>(PinnedBytes{});
-    if (!store_.is_ready(body_.pieces[next_])) return std::nullopt;
+    if (!made_ready_ && (cold_ || !store_.is_ready(body_.pieces[next_]))) return std::nullopt;
+    made_ready_ = false;
     return Result<PinnedBytes>(std::move(body_.pieces[next_++]));
   }
   net::Task<> wait() override {
+    // Those behind it come from the medium as well, read ahead: each is compared with its checksum.
+    cold_ = true;
     const Result<void> ready = co_await store_.make_ready(body_.pieces, next_);
     if (!ready) unreadable_ = ready.error();
+    made_ready_ = true;
   }
 
  private:
   Store& store_;
   PinnedBody body_;
   size_t next_ = 0;
+  bool cold_ = false;        // a piece of it was not in memory
+  bool made_ready_ = false;  // the next one
   std::optional<Error> unreadable_;
 };
 
@@ -141,6 +148,7 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMete
                                 uint64_t& sent_bytes) {
   const bool files = client.sends_files() && !delivery.chunked;
   Gathered out;
+  size_t turn_bytes = 0;
   out.add(delivery.head);
   out.end = !delivery.body;
   out.promised_bytes = delivery.length;
@@ -164,6 +172,11 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMete
       sent_bytes += out.large->bytes.size();
     }
     if (out.end) co_return ok();
+    // A client that takes everything at once must not keep the loop from the others.
+    if ((turn_bytes += out.size_bytes + (out.large ? out.large->bytes.size() : 0)) >= kTurnBytes) {
+      turn_bytes = 0;
+      co_await net::yield();
+    }
     out.clear();
   }
 }

@@ -1,6 +1,7 @@
 #include "cache/fill/fill.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
@@ -326,6 +327,9 @@ void Fill::finish(const Result<void>& result) {
       failed_ = result.error();
   }
   ticket_->ended = true;
+  // Readers may hold on to the fill for long: what it holds of others' budgets goes back now.
+  reservation_.reset();
+  if (buffer_bytes_ > 0) deps_.store.give_fill_memory(std::exchange(buffer_bytes_, 0));
   if (!result) deps_.incomplete.add();
   progress_.notify_all();
 }

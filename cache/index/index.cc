@@ -48,6 +48,7 @@ void Index::erase(Shard& shard, Map::iterator at) {
   const Generation& generation = at->second;
   if (generation.has_head) release(generation.head_record);
   for (const Extent& extent : generation.extents) release(extent.place);
+  extents_ -= generation.extents.size();
   set_head(shard, at->second, nullptr);
   shard.generations.erase(at);
   --generations_;
@@ -125,14 +126,16 @@ std::optional<PinnedBody> Index::pin(const KeyHash& hash, uint64_t id, http::Byt
     // Of the extents that hold `at`, one in the fastest tier, and of those the one that reaches farthest.
     auto it = std::upper_bound(extents.begin(), extents.end(), at,
                                [](uint64_t offset, const Extent& e) { return offset < e.offset; });
+    // Within a tier no extent lies inside another: the nearest one in front of `at` is the one that reaches farthest.
     const Extent* best = nullptr;
-    while (it != extents.begin()) {
+    uint32_t tiers_left = (1u << tiers_.size()) - 1;
+    while (it != extents.begin() && tiers_left != 0) {
       --it;
       if (it->offset + limits::kPieceBytes <= at) break;  // no record is longer than a piece
-      if (it->end() <= at) continue;
-      const bool faster = best && it->place.tier() < best->place.tier();
-      const bool farther = best && it->place.tier() == best->place.tier() && it->end() > best->end();
-      if (!best || faster || farther) best = &*it;
+      const uint32_t bit = 1u << it->place.tier();
+      if ((tiers_left & bit) == 0) continue;
+      tiers_left &= ~bit;
+      if (it->end() > at && (!best || it->place.tier() < best->place.tier())) best = &*it;
     }
     if (!best) return std::nullopt;
     PinnedBytes pinned = tiers_[best->place.tier()]->pin(best->place);
@@ -211,6 +214,8 @@ bool Index::insert(const FillTicket& ticket, const Place& record, const StoredHe
   Shard& shard = shard_of(ticket.key.path);
   std::lock_guard lock(shard.mutex);
   if (ticket.doomed) return false;
+  // Every look-up goes through all that a path has.
+  if (shard.generations.count(ticket.key.path) >= limits::kGenerationsPerPathMax) return false;
   Generation generation;
   generation.query = ticket.key.query;
   generation.id = head->generation;
@@ -256,10 +261,11 @@ void Index::insert_extent(Generation& generation, const Extent& extent) {
     return same_tier(other) && other.offset >= extent.offset && other.end() <= extent.end();
   };
   for (const Extent& other : extents) {
-    if (inside(other)) release(other.place);
+    if (inside(other)) release(other.place), --extents_;
   }
   extents.erase(std::remove_if(extents.begin(), extents.end(), inside), extents.end());
   retain(extent.place);
+  ++extents_;
   const auto at = std::upper_bound(extents.begin(), extents.end(), extent.offset,
                                    [](uint64_t offset, const Extent& e) { return offset < e.offset; });
   extents.insert(at, extent);
@@ -271,6 +277,7 @@ bool Index::add_extents(const FillTicket& ticket, uint64_t id, const std::vector
   if (ticket.doomed) return false;
   Generation* generation = find_generation(shard, ticket.key, id);
   if (!generation) return false;
+  if (generation->extents.size() + extents.size() > limits::kExtentsPerGenerationMax) return false;
   for (const Extent& extent : extents) insert_extent(*generation, extent);
   return true;
 }
@@ -292,10 +299,10 @@ void Index::remove(const KeyHash& hash, uint64_t id) {
   }
 }
 
-bool Index::invalidate(uint64_t path_hash) {
+std::optional<uint64_t> Index::invalidate(uint64_t path_hash) {
   Shard& shard = shard_of(path_hash);
   std::lock_guard lock(shard.mutex);
-  bool any = false;
+  bool any = shard.invalidating.contains(path_hash);
   const auto [first_fill, last_fill] = shard.fills.equal_range(path_hash);
   for (auto it = first_fill; it != last_fill; ++it) it->second->doomed = any = true;
   auto [it, last] = shard.generations.equal_range(path_hash);
@@ -303,7 +310,16 @@ bool Index::invalidate(uint64_t path_hash) {
     any = true;
     erase(shard, it++);
   }
-  return any;
+  if (!any) return std::nullopt;
+  shard.invalidating.insert(path_hash);
+  return next_generation();  // under the lock: a fill that begins now gets a higher one
+}
+
+void Index::invalidation_written(uint64_t path_hash) {
+  Shard& shard = shard_of(path_hash);
+  std::lock_guard lock(shard.mutex);
+  const auto at = shard.invalidating.find(path_hash);
+  if (at != shard.invalidating.end()) shard.invalidating.erase(at);
 }
 
 }  // namespace nezha::cache

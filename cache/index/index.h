@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "cache/classify/stored_head.h"
@@ -92,8 +93,11 @@ class Index {
   // The same, for bytes that were copied: whatever the state of fills.
   bool add_copy(const KeyHash& hash, uint64_t generation, const Extent& extent);
   void remove(const KeyHash& hash, uint64_t generation);
-  // Drops everything under the path, with every query and variant, and dooms its fills. False: there was neither.
-  bool invalidate(uint64_t path_hash);
+  // Drops everything under the path, with every query and variant, and dooms its fills. The number up to which a
+  // tombstone must forbid it; nothing when there was neither, and no other invalidation of it is still being written.
+  // Call invalidation_written() when the tombstone is on the medium.
+  std::optional<uint64_t> invalidate(uint64_t path_hash);
+  void invalidation_written(uint64_t path_hash);
 
   // For reclaiming: what the index knows of a record that lies at `place`.
   struct Liveness {
@@ -123,6 +127,8 @@ class Index {
   void recover_tombstone(const Record& tombstone);
   void recover(const Record& record, const Place& place);
   void finish_recovery();
+  // Everything of a tier that turned out not to be readable as a whole.
+  void forget_tier(uint8_t tier);
 
   size_t generation_count() const { return generations_.load(std::memory_order_relaxed); }
   uint64_t head_bytes() const { return head_bytes_.load(std::memory_order_relaxed); }
@@ -149,6 +155,7 @@ class Index {
     std::unordered_multimap<uint64_t, FillTicket*> fills;  // a ticket leaves when it is destroyed
     uint64_t head_bytes = 0;
     size_t sweep_bucket = 0;
+    std::unordered_multiset<uint64_t> invalidating;  // paths whose tombstone is not on the medium yet
     // While recovering: what must not come back.
     std::unordered_map<uint64_t, uint64_t> dead_paths;  // up to this generation
     std::unordered_map<uint64_t, char> dead_generations;
@@ -172,6 +179,7 @@ class Index {
   std::array<Shard, kShards> shards_;
   std::atomic<uint64_t> next_generation_{1};
   std::atomic<size_t> generations_{0};
+  std::atomic<size_t> extents_{0};
   std::atomic<uint64_t> head_bytes_{0};
 };
 

@@ -11,7 +11,13 @@ constexpr uint64_t kNodeOverheadBytes = 40;
 
 }  // namespace
 
-uint64_t Index::entry_bytes() const { return generation_count() * (sizeof(Generation) + kNodeOverheadBytes); }
+uint64_t Index::entry_bytes() const {
+  const uint64_t generations = generation_count();
+  const uint64_t extents = extents_.load(std::memory_order_relaxed);
+  // One extent has its place in the entry; more of them lie outside, in vectors that grow by half.
+  const uint64_t outside = extents > generations ? extents - generations : 0;
+  return generations * (sizeof(Generation) + kNodeOverheadBytes) + outside * sizeof(Extent) * 3 / 2;
+}
 
 bool Index::covered_elsewhere(const Generation& generation, const Extent& extent) const {
   return std::any_of(generation.extents.begin(), generation.extents.end(), [&](const Extent& other) {
@@ -115,6 +121,7 @@ Index::Forgotten Index::forget(const Record& record, const Place& place) {
       if (at == extents.end()) return out;
       release(at->place);
       extents.erase(at);
+      --extents_;
     }
     return out;
   }
@@ -168,6 +175,21 @@ void Index::recover(const Record& record, const Place& place) {
   generation->has_head = true;
   generation->head_record = place;
   generation->revision = static_cast<uint32_t>(record.offset);
+}
+
+void Index::forget_tier(uint8_t tier) {
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    for (auto it = shard.generations.begin(); it != shard.generations.end();) {
+      const auto next = std::next(it);
+      const Generation& generation = it->second;
+      const bool here = (generation.has_head && generation.head_record.tier() == tier) ||
+                        std::any_of(generation.extents.begin(), generation.extents.end(),
+                                    [&](const Extent& extent) { return extent.place.tier() == tier; });
+      if (here) erase(shard, it);
+      it = next;
+    }
+  }
 }
 
 void Index::finish_recovery() {

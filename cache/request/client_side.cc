@@ -26,6 +26,7 @@ net::Task<bool> ClientSide::read_request(bool& idle) {
   const net::ScopedDeadline deadline(stream, deps_.clock.coarse_now() + limits::kClientIdleTimeout);
   // A client that has just been answered needs a moment: others first, and the next read finds its request.
   if (answered_ && !client_.has_buffered()) co_await net::yield();
+  if (deps_.draining) co_return false;  // drain() looks for those that rest, and has just been by
   answered_ = broke_ = false;
   idle = true;
   const Result<bool> first = co_await client_.await_bytes();

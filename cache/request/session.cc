@@ -167,7 +167,7 @@ net::Task<StoredHeadPtr> Session::find_stored() {
   bool must_load = false;
   StoredHeadPtr head = deps_.store.find_now(classified_.key, request().fields, must_load);
   if (must_load) head = co_await deps_.store.find(classified_.key, request().fields);
-  deps_.store.note_request(classified_.key, head);
+  if (!looked_again_) deps_.store.note_request(classified_.key, head);
   co_return head;
 }
 
@@ -303,6 +303,10 @@ net::Task<Session::Step> Session::complete() {
   const bool partly = missing && *missing != wanted->ranges.front();
   if (!partly) co_return Step::kForward;
   const http::ByteRange rest = *missing;
+  // Held until the answer is put together: what the head will promise must not go meanwhile.
+  const auto before = deps_.store.pin(classified_.key, known_, {0, rest.begin});
+  const auto after = deps_.store.pin(classified_.key, known_, {rest.end, *known_->total_bytes});
+  if (!before || !after) co_return Step::kForward;
   const auto ticket = deps_.store.begin_fill(classified_.key);
   const http::RequestHead asked = upstream_range_request(request(), *known_, rest, deps_.loop_id);
   auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);

@@ -13,7 +13,9 @@ constexpr unsigned kReadsToStayUp = 2;  // in a tier above another one
 
 class Store::Reclaim {
  public:
-  Reclaim(Store& store, Tier& tier, Tier::Victim victim) : store_(store), tier_(tier), victim_(victim) {
+  // `keep_read`: what is read often may stay in a tier above another one.
+  Reclaim(Store& store, Tier& tier, Tier::Victim victim, bool keep_read)
+      : store_(store), tier_(tier), victim_(victim), keep_read_(keep_read) {
     const size_t next = static_cast<size_t>(tier.id()) + 1;
     if (next < store.tiers_.size() && !store.tiers_[next]->abandoned()) lower_ = store.tiers_[next].get();
   }
@@ -25,9 +27,15 @@ class Store::Reclaim {
       return carried;
     }
     Result<void> visited = carried;
+    if (visited && !lower_) {  // the policy is asked for an object's share of the segment as a whole
+      visited = tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
+        if (!is_tombstone(record) && store_.index_.liveness(record, place).live)
+          sizes_[record.generation] += place.size_bytes;
+      });
+    }
     if (visited) {
       visited = tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
-        if (record.kind == RecordKind::kHead || record.kind == RecordKind::kExtent) settle(record, place);
+        if (!is_tombstone(record)) settle(record, place);
       });
     }
     if (visited && tier_.is_indexed(victim_)) visited = fail(Remedy::kGiveUp, "the index knows more than lies there");
@@ -53,9 +61,8 @@ class Store::Reclaim {
   Result<void> carry_tombstones() {
     Result<void> carried = ok();
     Result<void> visited = tier_.visit_victim(victim_, [&](const Record& record, const Place&) {
-      const bool tombstone =
-          record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
-      if (tombstone && carried && tier_.tombstone_needed(record, victim_)) carried = tier_.carry_tombstone(record);
+      if (is_tombstone(record) && carried && tier_.tombstone_needed(record, victim_))
+        carried = tier_.carry_tombstone(record);
     });
     if (!visited) return visited;
     if (!carried) return carried;
@@ -65,7 +72,7 @@ class Store::Reclaim {
   void settle(const Record& record, const Place& place) {
     const Index::Liveness state = store_.index_.liveness(record, place);
     if (!state.live) return;
-    if (keeps(record, place, state) && move(record, place, tier_, true)) return;
+    if (keeps(record, state) && move(record, place, tier_, true)) return;
     const bool demote = lower_ && !state.elsewhere;
     if (demote && move(record, place, *lower_, false)) return;
     // Heads of it that lie in segments that are still there must not come back without their bytes; and from when the
@@ -74,15 +81,16 @@ class Store::Reclaim {
     const Index::Forgotten forgotten = store_.index_.forget(record, place);
     if (!forgotten.dropped) return;
     if (forgotten.heads_left && !forbidden) forbidden_.emplace_back(record.key, record.generation);
-    if (!lower_) store_.policy_->on_evicted(record.key.query, place.size_bytes, victim_.queue);
+    if (!lower_) store_.policy_->on_evicted(record.key.query, sizes_[record.generation], victim_.queue);
   }
 
   // One answer per object and segment, so that its head and its bytes share their fate.
-  bool keeps(const Record& record, const Place& place, const Index::Liveness& state) {
+  bool keeps(const Record& record, const Index::Liveness& state) {
     const auto known = kept_.find(record.generation);
     if (known != kept_.end()) return known->second;
-    const bool keep = lower_ ? state.reads >= kReadsToStayUp
-                             : store_.policy_->keep(record.key.query, place.size_bytes, victim_.queue, state.reads);
+    const bool keep =
+        lower_ ? keep_read_ && state.reads >= kReadsToStayUp
+               : store_.policy_->keep(record.key.query, sizes_[record.generation], victim_.queue, state.reads);
     if (keep) store_.index_.lower_reads(record.key, record.generation);
     kept_.emplace(record.generation, keep);
     return keep;
@@ -104,30 +112,37 @@ class Store::Reclaim {
   Tier& tier_;
   const Tier::Victim victim_;
   Tier* lower_ = nullptr;
-  std::unordered_map<uint64_t, bool> kept_;  // by generation
+  const bool keep_read_;
+  std::unordered_map<uint64_t, uint64_t> sizes_;  // of live records, by generation
+  std::unordered_map<uint64_t, bool> kept_;       // by generation
   std::vector<std::pair<KeyHash, uint64_t>> forbidden_;
 };
 
 Result<void> Store::make_room(Tier& tier) {
   std::lock_guard one_at_a_time(*reclaim_mutexes_[tier.id()]);
   if (tier.has_free_segment()) return ok();  // somebody else has just made one
-  return reclaim_one(tier);
+  NEZHA_TRY(reclaim_one(tier, true));
+  // Where everything is read often, keeping it frees nothing.
+  return tier.has_free_segment() || &tier == tiers_.back().get() ? Result<void>(ok()) : reclaim_one(tier, false);
 }
 
 Result<void> Store::shrink_index() {
-  Tier& tier = fill_tier();
+  Tier& tier = *tiers_.back();  // what the others give up only moves down
   std::lock_guard one_at_a_time(*reclaim_mutexes_[tier.id()]);
   while (index_.entry_bytes() > limits_.entry_bytes_max) {
-    NEZHA_TRY(reclaim_one(tier));
+    NEZHA_TRY(reclaim_one(tier, true));
   }
   return ok();
 }
 
-Result<void> Store::reclaim_one(Tier& tier) {
-  const Queue preferred = policy_->victim(tier.queue_bytes(Queue::kProbation), tier.queue_bytes(Queue::kMain));
+Result<void> Store::reclaim_one(Tier& tier, bool keep_read) {
+  // The policy is the last tier's; those above give up what is oldest.
+  const bool last = &tier == tiers_.back().get();
+  const Queue preferred =
+      last ? policy_->victim(tier.queue_bytes(Queue::kProbation), tier.queue_bytes(Queue::kMain)) : Queue::kProbation;
   const auto victim = tier.take_victim(preferred);
   if (!victim) return fail(Remedy::kRetryLater, "all segments of the tier are being read");
-  return Reclaim(*this, tier, *victim).run();
+  return Reclaim(*this, tier, *victim, keep_read).run();
 }
 
 // Within a reclaim, where no other room can be made. False when there was none.
@@ -145,11 +160,16 @@ bool Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
 
 void Store::abandon(Tier& tier, const std::string& reason) {
   deps_.log.error("a tier cannot be used and starts empty next time", {{"tier", tier.name()}, {"reason", reason}});
-  tier.abandon();
+  if (tier.abandon()) return;
+  deps_.log.error(
+      "its segments could not be removed: delete them before the next start, they may hold what was dropped",
+      {{"tier", tier.name()}});
 }
 
 void Store::note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body) {
-  if (tiers_.size() == 1 || body.pieces.empty()) return;
+  if (tiers_.size() == 1 || body.pieces.empty() || !body.pieces.front().place) return;
+  const uint8_t tier = body.pieces.front().place->tier();
+  if (tier == 0 || body.range.size_bytes() > tiers_[tier - 1]->size_bytes() / limits::kPromotionShare) return;
   const KeyHash hash = hash_of(key);
   Promotion job{hash, head->generation, {}};
   uint64_t at = body.range.begin;

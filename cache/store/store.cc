@@ -9,6 +9,8 @@
 namespace nezha::cache {
 namespace {
 
+constexpr int kForbidTurnsMax = 250;
+constexpr std::chrono::milliseconds kForbidPause{20};
 constexpr uint64_t kPolicySeed = 0x6e657a6861;
 
 std::vector<Tier*> borrowed(const std::vector<std::unique_ptr<Tier>>& tiers) {
@@ -89,14 +91,15 @@ Result<std::unique_ptr<Store>> Store::open(std::vector<TierPlan> plans, const St
 
 void Store::recover() {
   const SteadyTime begin = deps_.clock.now();
-  const auto is_tombstone = [](const Record& record) {
-    return record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
-  };
   size_t records = 0;
   const auto visit = [&](const Tier::Visit& each) {
     for (auto& tier : tiers_) {
+      // What is left of a tier that could not be read whole is not known to be allowed.
+      if (tier->abandoned()) continue;
       const Result<void> visited = tier->visit_recovered(each);
-      if (!visited) abandon(*tier, visited.error().message);
+      if (visited) continue;
+      abandon(*tier, visited.error().message);
+      index_.forget_tier(tier->id());
     }
   };
   visit([&](const Record& record, const Place&) {
@@ -156,7 +159,7 @@ net::Task<StoredHeadPtr> Store::find(const CacheKey& key, const http::Fields& re
       else
         drop_damaged(hash, found.undecoded);
     };
-    co_await deps_.workers.run(std::move(work));
+    co_await deps_.loaders.run(std::move(work));
   }
 }
 
@@ -192,7 +195,7 @@ net::Task<Result<void>> Store::make_ready(const PinnedBytes& piece) {
   const Place place = *piece.place;
   std::function<void()> work = [&] { result = tiers_[place.tier()]->make_ready(place); };
   ++cold_loads_;
-  co_await deps_.workers.run(std::move(work));
+  co_await deps_.loaders.run(std::move(work));
   co_return result;
 }
 
@@ -206,12 +209,15 @@ net::Task<Result<void>> Store::make_ready(const std::vector<PinnedBytes>& pieces
     result = tiers_[pieces[index].place->tier()]->make_ready(*pieces[index].place);
   };
   ++cold_loads_;
-  co_await deps_.workers.run(std::move(work));
+  co_await deps_.loaders.run(std::move(work));
   co_return result;
 }
 
 std::optional<Queue> Store::admit(const CacheKey& key, uint64_t size_bytes) {
-  return policy_->admit(hash_of(key).query, size_bytes, fill_tier().free_bytes());
+  uint64_t free_bytes = 0;
+  for (size_t i = fill_tier_; i < tiers_.size(); ++i)
+    free_bytes += tiers_[i]->abandoned() ? 0 : tiers_[i]->free_bytes();
+  return policy_->admit(hash_of(key).query, size_bytes, free_bytes);
 }
 
 bool Store::take_fill_memory(uint64_t size_bytes) {
@@ -300,8 +306,11 @@ void Store::forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bo
   for (auto& tier : tiers_) {
     if (!tier->durable() || tier->abandoned()) continue;
     Result<void> written = tier->append_tombstone({kind, hash, generation, 0}, durable);
-    while (!written && written.error().remedy == Remedy::kRetryLater && make_room(*tier))
+    // Readers may hold every segment for a moment: that is no reason to give the tier up.
+    for (int turn = 0; !written && written.error().remedy == Remedy::kRetryLater && turn < kForbidTurnsMax; ++turn) {
+      if (turn > 0 && !make_room(*tier)) std::this_thread::sleep_for(kForbidPause);
       written = tier->append_tombstone({kind, hash, generation, 0}, durable);
+    }
     if (written) continue;
     abandon(*tier, written.error().message);
   }
@@ -332,10 +341,11 @@ net::Task<StoredHeadPtr> Store::refresh(const CacheKey& key, StoredHeadPtr old_h
 
 net::Task<> Store::invalidate(std::string path) {
   const KeyHash hash = hash_of({std::move(path), ""});
-  if (!index_.invalidate(hash.path)) co_return;
-  const uint64_t up_to = index_.next_generation();
-  std::function<void()> work = [&] { forbid(RecordKind::kPathTombstone, hash, up_to, true); };
+  const auto up_to = index_.invalidate(hash.path);
+  if (!up_to) co_return;
+  std::function<void()> work = [&] { forbid(RecordKind::kPathTombstone, hash, *up_to, true); };
   co_await deps_.workers.run(std::move(work));
+  index_.invalidation_written(hash.path);
 }
 
 net::Task<> Store::drop(const CacheKey& key, StoredHeadPtr head) {

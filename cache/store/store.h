@@ -28,7 +28,8 @@
 namespace nezha::cache {
 
 struct StoreDeps {
-  net::Workers& workers;
+  net::Workers& workers;  // for writing
+  net::Workers& loaders;  // for bringing bytes in: writing may be slow
   const Clock& clock;
   obs::Log& log;
   obs::Metrics& metrics;
@@ -136,7 +137,7 @@ class Store {
     std::vector<std::pair<uint64_t, PinnedBytes>> pieces;  // whole records, by offset
   };
   class Reclaim;
-  Result<void> reclaim_one(Tier& tier);  // REQUIRES: the tier's reclaim mutex
+  Result<void> reclaim_one(Tier& tier, bool keep_read);  // REQUIRES: the tier's reclaim mutex
   Result<void> shrink_index();
 
   Store(std::vector<std::unique_ptr<Tier>> tiers, const StoreLimits& limits, StoreDeps deps);

@@ -19,7 +19,11 @@ constexpr uint64_t kPageBytes = 4096;
 class MappedFile final : public SegmentBytes {
  public:
   MappedFile(FileHandle file, char* mapping, uint64_t size_bytes, bool reserve)
-      : file_(std::move(file)), mapping_(mapping), size_bytes_(size_bytes), reserve_(reserve) {}
+      : file_(std::move(file)), mapping_(mapping), size_bytes_(size_bytes), reserve_(reserve) {
+    // Behind the end there is nothing to punch: it only tells whether the file system can.
+    can_renew_ = ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_bytes_),
+                             static_cast<off_t>(kPageBytes)) == 0;
+  }
   ~MappedFile() override { ::munmap(mapping_, size_bytes_); }
 
   Result<void> write(uint64_t offset, std::string_view bytes) override {
@@ -43,10 +47,11 @@ class MappedFile final : public SegmentBytes {
     return paging::is_resident(mapping_, offset, size);
   }
   std::string_view data() const override { return {mapping_, size_bytes_}; }
-  int file() const override { return file_.get(); }
+  int file() const override { return can_renew_ ? file_.get() : -1; }
 
   // Fresh pages under the same file: the old ones live on in the sockets that still send them.
   Result<void> renew() override {
+    if (!can_renew_) return ok();  // it was never sent from
     const auto size = static_cast<off_t>(size_bytes_);
     if (::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, size) != 0)
       return fail(Remedy::kGiveUp, "renewing a segment: " + errno_text());
@@ -60,6 +65,7 @@ class MappedFile final : public SegmentBytes {
   char* mapping_;
   uint64_t size_bytes_;
   bool reserve_;  // the medium has a size of its own
+  bool can_renew_;
 };
 
 Result<std::unique_ptr<SegmentBytes>> map(FileHandle file, uint64_t size_bytes, const std::string& path, bool reserve) {
@@ -75,7 +81,7 @@ class FileMedium final : public Medium {
   bool durable() const override { return true; }
   std::string name() const override { return "nvme " + directory_.path(); }
   Result<std::vector<uint32_t>> list() override { return directory_.list(); }
-  void remove(uint32_t number) override { directory_.remove(number); }
+  bool remove(uint32_t number) override { return directory_.remove(number); }
   std::string set_aside(uint32_t number) override { return directory_.set_aside(number); }
 
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) override {
@@ -90,7 +96,7 @@ class FileMedium final : public Medium {
 
   Result<std::unique_ptr<SegmentBytes>> create(uint32_t number, uint64_t size_bytes) override {
     const std::string path = directory_.path_of(number);
-    FileHandle file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    FileHandle file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file.get() < 0) return fail(Remedy::kGiveUp, "opening " + path + ": " + errno_text());
     // A device must not run full under a mapping.
     if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size_bytes)); error != 0) {
@@ -109,7 +115,7 @@ class MemoryMedium final : public Medium {
   bool durable() const override { return false; }
   std::string name() const override { return "memory"; }
   Result<std::vector<uint32_t>> list() override { return std::vector<uint32_t>(); }
-  void remove(uint32_t) override {}
+  bool remove(uint32_t) override { return true; }
   std::string set_aside(uint32_t) override { return ""; }
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t) override { return fail(Remedy::kAbsent, "memory starts empty"); }
 

@@ -37,6 +37,10 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 
+inline bool is_tombstone(const Record& record) {
+  return record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
+}
+
 namespace format {
 
 inline constexpr uint32_t kVersion = 1;

@@ -49,7 +49,8 @@ class Medium {
   virtual Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) = 0;
   // A new segment of zeros, with its space promised by the medium. Fails with kGiveUp: no room.
   virtual Result<std::unique_ptr<SegmentBytes>> create(uint32_t number, uint64_t size_bytes) = 0;
-  virtual void remove(uint32_t number) = 0;
+  // For good: also after a loss of power. False when it may still be there.
+  virtual bool remove(uint32_t number) = 0;
   // Puts a segment that is not ours to read out of the way, without losing it. The place it has now, for the log.
   virtual std::string set_aside(uint32_t number) = 0;
 };

@@ -60,7 +60,7 @@ class PmemMedium final : public Medium {
   bool durable() const override { return true; }
   std::string name() const override { return "pmem " + directory_.path(); }
   Result<std::vector<uint32_t>> list() override { return directory_.list(); }
-  void remove(uint32_t number) override { directory_.remove(number); }
+  bool remove(uint32_t number) override { return directory_.remove(number); }
   std::string set_aside(uint32_t number) override { return directory_.set_aside(number); }
 
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) override {
@@ -72,7 +72,6 @@ class PmemMedium final : public Medium {
   }
 
   Result<std::unique_ptr<SegmentBytes>> create(uint32_t number, uint64_t size_bytes) override {
-    directory_.remove(number);
     return map(directory_.path_of(number), size_bytes, PMEM_FILE_CREATE | PMEM_FILE_EXCL);
   }
 

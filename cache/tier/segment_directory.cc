@@ -59,7 +59,11 @@ Result<std::vector<uint32_t>> SegmentDirectory::list() const {
   return numbers;
 }
 
-void SegmentDirectory::remove(uint32_t number) const { ::unlink(path_of(number).c_str()); }
+bool SegmentDirectory::remove(uint32_t number) const {
+  if (::unlink(path_of(number).c_str()) != 0 && errno != ENOENT) return false;
+  const FileHandle folder(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.get() >= 0 && ::fsync(folder.get()) == 0;
+}
 
 std::string SegmentDirectory::set_aside(uint32_t number) const {
   std::error_code error;

@@ -36,7 +36,7 @@ class SegmentDirectory {
   const std::string& path() const { return path_; }
   std::string path_of(uint32_t number) const;
   Result<std::vector<uint32_t>> list() const;
-  void remove(uint32_t number) const;
+  bool remove(uint32_t number) const;
   std::string set_aside(uint32_t number) const;
 
  private:

@@ -54,6 +54,7 @@ Result<void> Tier::take_over() {
     medium_->remove(segment->number);
     segments_[segment->number].reset();
   }
+  count_free();
   return ok();
 }
 
@@ -80,7 +81,11 @@ void Tier::adopt(uint32_t number) {
     return;
   }
   const bool fits = is_segment_size(segment->size_bytes());
-  if (state == State::kUnfinished || (state == State::kEmpty && !fits)) return medium_->remove(number);
+  if (state == State::kUnfinished || (state == State::kEmpty && !fits)) {
+    segment.reset();
+    (void)medium_->remove(number);
+    return;
+  }
   if (state == State::kEmpty) {
     next_sequence_ = std::max(next_sequence_, segment->header.sequence + 1);
     segments_[number] = std::move(segment);

@@ -32,10 +32,7 @@ Tier::Tier(std::unique_ptr<Medium> medium, const TierOptions& options, const Clo
 
 Tier::~Tier() = default;
 
-Tier::Reservation::~Reservation() {
-  std::lock_guard lock(tier_.mutex_);
-  tier_.reserved_bytes_ -= size_bytes_;
-}
+Tier::Reservation::~Reservation() { tier_.reserved_bytes_ -= size_bytes_; }
 
 uint64_t Tier::record_bytes_max() const { return segment_bytes_ - format::kDataBegin - 2 * kTombstoneRoom; }
 
@@ -48,11 +45,13 @@ uint64_t Tier::piece_bytes() const {
 }
 
 std::unique_ptr<Tier::Reservation> Tier::reserve(uint64_t size_bytes) {
-  std::lock_guard lock(mutex_);
   // Three segments are never promised: the two open ones and the one kept back may be unusable.
   const uint64_t promised_max = (segments_max_ - 3) * segment_bytes_;
-  if (abandoned_ || size_bytes > promised_max - std::min(promised_max, reserved_bytes_)) return nullptr;
-  reserved_bytes_ += size_bytes;
+  if (abandoned_ || size_bytes > promised_max) return nullptr;
+  if (reserved_bytes_.fetch_add(size_bytes) > promised_max - size_bytes) {
+    reserved_bytes_ -= size_bytes;
+    return nullptr;
+  }
   return std::make_unique<Reservation>(*this, size_bytes);
 }
 
@@ -164,6 +163,7 @@ Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
     auto made = new_segment();
     if (!made) {  // no room on the device: go on with the segments there are
       growing_ = false;
+      count_free();
       return segment_count_ < 4 ? Result<void>(made.error()) : fail(Remedy::kRetryLater, made.error().message);
     }
     next = std::move(made.value());
@@ -182,6 +182,7 @@ Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
     return written.error();
   }
   open = std::move(next);
+  count_free();
   return ok();
 }
 
@@ -392,15 +393,18 @@ Result<void> Tier::give_back(const Victim& victim) {
   std::erase_if(released, [](const SegmentPtr& candidate) { return !candidate->bytes->renew(); });
   std::lock_guard lock(mutex_);
   free_.insert(free_.end(), released.begin(), released.end());
+  count_free();
   return ok();
 }
 
-void Tier::abandon() {
+bool Tier::abandon() {
   std::lock_guard lock(mutex_);
-  if (abandoned_.exchange(true)) return;
+  if (abandoned_.exchange(true)) return true;
+  bool removed = true;
   for (const auto& segment : segments_) {
-    if (segment) medium_->remove(segment->number);
+    if (segment) removed &= medium_->remove(segment->number);
   }
+  return removed;
 }
 
 uint64_t Tier::used_bytes() const { return queue_bytes(Queue::kProbation) + queue_bytes(Queue::kMain); }
@@ -418,9 +422,10 @@ bool Tier::has_free_segment() const {
   return free_.size() + (growing_ ? segments_max_ - segment_count_ : 0) > 1;
 }
 
+void Tier::count_free() { free_segments_ = free_.size() + (growing_ ? segments_max_ - segment_count_ : 0); }
+
 uint64_t Tier::free_bytes() const {
-  std::lock_guard lock(mutex_);
-  const size_t left = free_.size() + dead_segments_ + (growing_ ? segments_max_ - segment_count_ : 0);
+  const size_t left = free_segments_ + dead_segments_;
   return left > 1 ? (left - 1) * segment_bytes_ : 0;
 }
 

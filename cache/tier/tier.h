@@ -138,7 +138,8 @@ class Tier {
   const TierRecovery& recovery() const { return recovery_; }
 
   // No more appends; nothing of it outlives the process. What is pinned or indexed stays readable.
-  void abandon();
+  // False: what lies there could not be removed, and must be by hand.
+  bool abandon();
   bool abandoned() const { return abandoned_; }
 
   uint8_t id() const { return id_; }
@@ -184,6 +185,7 @@ class Tier {
   std::vector<SegmentPtr> take_released();
   void renew(SegmentPtr segment);
   void seal(SegmentPtr segment, Queue queue);
+  void count_free();
   void count_if_dead(Segment& segment);
   void uncount_dead(Segment& segment);
   Result<void> write_record(const Slot& slot, const Record& record, std::string_view bytes);
@@ -200,7 +202,8 @@ class Tier {
   std::vector<Record> tombstones_;  // of segments that were too many when they were taken over
 
   mutable std::mutex mutex_;
-  uint64_t reserved_bytes_ = 0;
+  std::atomic<uint64_t> reserved_bytes_{0};
+  std::atomic<size_t> free_segments_{0};  // as of the last change; loops ask while the mutex is held over I/O
   uint64_t next_sequence_ = 1;
   size_t segment_count_ = 0;
   std::vector<SegmentPtr> segments_;  // by number; the vector never moves, a pointer is set once

@@ -146,6 +146,7 @@ HeadStep finish_request(RequestHead& head, size_t consumed_bytes) {
 }
 
 HeadStep finish_response(ResponseHead& head, bool to_head, size_t consumed_bytes) {
+  if (head.status < 100) return bad(502, "a status below 100");
   const auto framing = framing_fields(head.fields, head.minor_version);
   if (framing.bad_status != 0) return bad(502, framing.bad_reason);
   normalise_length(head.fields, framing);

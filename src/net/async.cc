@@ -74,6 +74,7 @@ class PoolWorkers final : public Workers {
  public:
   explicit PoolWorkers(size_t threads) : pool_(threads) {}
   ~PoolWorkers() override { pool_.join(); }
+  void join() override { pool_.join(); }
 
   Task<> run(std::function<void()> work) override {
     const auto executor = co_await asio::this_coro::executor;

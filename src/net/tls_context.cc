@@ -42,7 +42,7 @@ ContextPtr new_context(const SSL_METHOD* method) {
 
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
                     unsigned int in_size, void*) {
-  for (unsigned int at = 0; at + 1 + in[at] <= in_size; at += 1u + in[at]) {
+  for (unsigned int at = 0; at < in_size && at + 1 + in[at] <= in_size; at += 1u + in[at]) {
     if (in[at] != kProtocols[0] || std::memcmp(in + at, kProtocols, 1 + kProtocols[0]) != 0) continue;
     *out = in + at + 1;
     *out_size = in[at];

@@ -101,6 +101,7 @@ class TlsStream final : public Stream {
   }
 
   Result<size_t> try_write(std::span<const std::string_view> pieces) override {
+    if (failed_) return *failed_;
     if (flushing_) return size_t{0};
     NEZHA_TRY(flush_now());
     if (!out_.empty()) return size_t{0};
@@ -111,7 +112,9 @@ class TlsStream final : public Stream {
     for (size_t batch_bytes = kBatchBytesMin; !left.empty(); batch_bytes = std::min(batch_bytes * 2, kBatchBytesMax)) {
       NEZHA_TRY(const size_t encrypted, encrypt_batch(left, batch_bytes));
       const std::array<std::string_view, 1> batch{scratch_.records};
-      NEZHA_TRY(const size_t sent, raw_->try_write(batch));
+      const Result<size_t> written = raw_->try_write(batch);
+      if (!written) return give_up(written.error());
+      const size_t sent = written.value();
       if (sent < batch[0].size()) {
         out_.assign(batch[0].substr(sent));
         owed_bytes_ = encrypted;
@@ -178,6 +181,7 @@ class TlsStream final : public Stream {
     if (failed_) return *failed_;
     if (!has_input() && (SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN) == 0) return std::optional<size_t>();
     size_t got = 0;
+    ERR_clear_error();  // of other connections of this thread
     const int done = peek ? SSL_peek_ex(ssl_.get(), into.data(), into.size(), &got)
                           : SSL_read_ex(ssl_.get(), into.data(), into.size(), &got);
     if (done == 1) return std::optional<size_t>(got);
@@ -221,10 +225,11 @@ class TlsStream final : public Stream {
     while (!left.empty() && bytes < bytes_max) {
       const std::string_view record = left.next_record(scratch_.plain);
       size_t written = 0;
+      ERR_clear_error();
       const int done = SSL_write_ex(ssl_.get(), record.data(), record.size(), &written);
       if (done != 1 || written != record.size()) {
         sink_ = &out_;
-        return fail(Remedy::kRetryLater, "TLS: " + tls_reason());
+        return give_up({Remedy::kRetryLater, "TLS: " + tls_reason()});
       }
       bytes += written;
     }
@@ -236,22 +241,33 @@ class TlsStream final : public Stream {
   Result<void> flush_now() {
     if (out_.empty()) return ok();
     const std::array<std::string_view, 1> pieces{out_};
-    NEZHA_TRY(const size_t sent, raw_->try_write(pieces));
-    out_.erase(0, sent);
+    const Result<size_t> sent = raw_->try_write(pieces);
+    if (!sent) return give_up(sent.error());
+    out_.erase(0, sent.value());
     after_flush();
     return ok();
   }
 
   // All of it. Others may add to the output meanwhile: that leaves later.
   Task<Result<void>> flush() {
+    if (failed_) co_return *failed_;
+    // Another coroutine's records go first; the caller looks again.
+    if (flushing_) co_return co_await raw_->wait_writable();
     flushing_ = true;
     std::string sending;
     sending.swap(out_);
     const std::array<std::string_view, 1> pieces{sending};
     Result<void> sent = co_await raw_->write(pieces);
     flushing_ = false;
+    if (!sent) co_return give_up(sent.error());
     after_flush();
-    co_return sent;
+    co_return ok();
+  }
+
+  // Records that are lost cannot be made up for: nothing may follow them.
+  Error give_up(Error error) {
+    if (!failed_) failed_ = std::move(error);
+    return *failed_;
   }
 
   void after_flush() {

@@ -35,7 +35,7 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
     : log_(obs::make_null_log()), metrics_(obs::make_metrics()) {
   std::signal(SIGPIPE, SIG_IGN);
   workers_ = net::make_workers(2);
-  store_ = value_of(cache::Store::open(options.tiers, options.limits, {*workers_, clock_, *log_, *metrics_}));
+  store_ = value_of(cache::Store::open(options.tiers, options.limits, {*workers_, *workers_, clock_, *log_, *metrics_}));
   resolver_ = value_of(net::make_resolver({{"127.0.0.1", 1}}));
   routes_ = std::make_unique<cache::RouteStore>(routes_to(origin_port, options));
   config::ListenSettings listen;
@@ -47,7 +47,11 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
                                          listen, options.loops));
 }
 
-CacheUnderTest::~CacheUnderTest() { clock_.shorten_timeouts(std::chrono::seconds(0)); }
+CacheUnderTest::~CacheUnderTest() {
+  clock_.shorten_timeouts(std::chrono::seconds(0));
+  server_.reset();
+  workers_->join();
+}
 
 uint16_t CacheUnderTest::port() const { return server_->http_addresses().front().port; }
 size_t CacheUnderTest::connections() const { return server_->connections(); }

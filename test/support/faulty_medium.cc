@@ -70,7 +70,7 @@ class FaultyMedium final : public Medium {
   bool durable() const override { return medium_->durable(); }
   std::string name() const override { return medium_->name(); }
   Result<std::vector<uint32_t>> list() override { return medium_->list(); }
-  void remove(uint32_t number) override { medium_->remove(number); }
+  bool remove(uint32_t number) override { return medium_->remove(number); }
   std::string set_aside(uint32_t number) override { return medium_->set_aside(number); }
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) override {
     if (faults_.next(Call::kOpen) != Faults::Fate::kWorks) return io_error();
@@ -163,9 +163,10 @@ class TestDisk::DiskMedium final : public Medium {
     bytes = std::make_shared<std::vector<char>>(size_bytes);
     return std::unique_ptr<SegmentBytes>(std::make_unique<DiskBytes>(state_, bytes));
   }
-  void remove(uint32_t number) override {
+  bool remove(uint32_t number) override {
     std::lock_guard lock(state_->mutex);
     state_->segments.erase(number);
+    return true;
   }
   std::string set_aside(uint32_t number) override {
     std::lock_guard lock(state_->mutex);

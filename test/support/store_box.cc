@@ -28,7 +28,7 @@ std::shared_ptr<cache::StoredHead> head_of(const std::string& etag, std::optiona
 
 StoreBox::StoreBox(std::vector<cache::Store::TierPlan> tiers, cache::StoreLimits limits)
     : log_(obs::make_null_log()), metrics_(obs::make_metrics()) {
-  auto opened = cache::Store::open(std::move(tiers), limits, {workers_, clock_, *log_, *metrics_});
+  auto opened = cache::Store::open(std::move(tiers), limits, {workers_, workers_, clock_, *log_, *metrics_});
   NEZHA_CHECK(opened.has_value(), opened.error().message.c_str());
   store_ = std::move(opened.value());
 }

@@ -36,6 +36,7 @@ class InlineWorkers final : public net::Workers {
     co_return;
   }
   void start(std::function<void()> work) override { work(); }
+  void join() override {}
 };
 
 // A head as of a response with this strong entity tag. `second`: when it came.

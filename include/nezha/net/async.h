@@ -65,6 +65,8 @@ class Workers {
   virtual Task<> run(std::function<void()> work) = 0;
   // Starts it without waiting; whoever needs to know has to be told by the work itself.
   virtual void start(std::function<void()> work) = 0;
+  // Waits for all that was started. Nothing may be started any more.
+  virtual void join() = 0;
 };
 std::unique_ptr<Workers> make_workers(size_t threads);
 
