@@ -118,8 +118,8 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   const auto workers = net::make_workers(limits::kWorkers);
   const auto loaders = net::make_workers(limits::kLoaders);
   const cache::StoreLimits store_limits{memory_bytes / 8, memory_bytes / 4, memory_bytes / 4};
-  auto store =
-      cache::Store::open(tiers_of(settings.cache, memory_bytes), store_limits, {*workers, *loaders, clock, *log, *metrics});
+  auto store = cache::Store::open(tiers_of(settings.cache, memory_bytes), store_limits,
+                                  {*workers, *loaders, clock, *log, *metrics});
   if (!store) return stop_with(store.error().message);
 
   // Network: DNS, loops.

@@ -35,7 +35,8 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
     : log_(obs::make_null_log()), metrics_(obs::make_metrics()) {
   std::signal(SIGPIPE, SIG_IGN);
   workers_ = net::make_workers(2);
-  store_ = value_of(cache::Store::open(options.tiers, options.limits, {*workers_, *workers_, clock_, *log_, *metrics_}));
+  store_ =
+      value_of(cache::Store::open(options.tiers, options.limits, {*workers_, *workers_, clock_, *log_, *metrics_}));
   resolver_ = value_of(net::make_resolver({{"127.0.0.1", 1}}));
   routes_ = std::make_unique<cache::RouteStore>(routes_to(origin_port, options));
   config::ListenSettings listen;
