@@ -22,7 +22,7 @@ RequestMetrics::RequestMetrics(obs::Metrics& metrics)
                                  "Stale answers checked with the source after they were served")),
       aborted(metrics.counter("nezha_cache_aborted_answers_total",
                               "Answers cut short by a reset, because the client left or the source failed")),
-      sent_bytes(metrics.counter("nezha_cache_sent_bytes_total", "Bytes of answers taken by the kernel")),
+      sent_bytes(metrics.counter("nezha_cache_sent_bytes_total", "Bytes of answers handed to the kernel")),
       hit_bytes(metrics.counter("nezha_cache_hit_bytes_total", "Body bytes answered from the store")) {}
 
 }  // namespace nezha::cache
