@@ -7,12 +7,12 @@ import subprocess
 from servers import HERE, HOST
 
 
-def wrk(world, server, path, connections, seconds, scheme="http", port=None):
+def wrk(world, server, path, connections, seconds, scheme="http", port=None, address="127.0.0.1"):
     """One run. Returns wrk's counts and "cpu": the seconds of CPU that the server used for it."""
     port = port or server.port
     command = [
         *("wrk", "-t", "1", "-c", str(connections), "-d", str(seconds), "--timeout", "60"),
-        *("-s", str(HERE / "wrk_done.lua"), "-H", f"Host: {HOST}", f"{scheme}://127.0.0.1:{port}{path}"),
+        *("-s", str(HERE / "wrk_done.lua"), "-H", f"Host: {HOST}", f"{scheme}://{address}:{port}{path}"),
     ]
     result = _measured(server, command, world.client_cpus)
     if result["errors"] or not result["requests"]:

@@ -24,6 +24,8 @@ class NezhaTls(Nezha):
         self.extra = f"tls:\n  certificates:\n    - {{certificate: {certificate}, key: {key}}}\n"
         super().prepare()
         file = self.folder / "nezha.yaml"
+        terminated = file.read_text().replace(f"hosts: [{HOST}], ", f"hosts: [{HOST}], tls: intercept, ")
+        file.write_text(terminated)
         plain = f'listen: {{http: ["127.0.0.1:{self.port}"], '
         file.write_text(file.read_text().replace(plain, plain + f'https: ["127.0.0.1:{self.tls_port}"], '))
 
@@ -42,6 +44,7 @@ class NginxTls(Nginx):
 
 
 def tls(world, runs):
+    _name_host(world)
     nezha = world.start(NezhaTls)
     world.tls_cipher = _cipher(nezha.tls_port)
     if not world.tls_cipher:
@@ -69,7 +72,14 @@ def tls(world, runs):
 
 
 def _run(world, server, path, connections):
-    return wrk(world, server, path, connections, SECONDS, scheme="https", port=server.tls_port)
+    return wrk(world, server, path, connections, SECONDS, scheme="https", port=server.tls_port, address=HOST)
+
+
+def _name_host(world):
+    """wrk sends as server name what its URL names: the host gets an address, in this run's own mount namespace."""
+    hosts = world.work / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost {HOST}\n")
+    subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
 
 
 def _cipher(port):

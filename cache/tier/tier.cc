@@ -280,8 +280,12 @@ bool Tier::block_is_resident(const Segment& segment, const Place& place) const {
     if (until_s.load(std::memory_order_relaxed) > now_s) continue;
     const uint64_t from = block * Segment::kBlockBytes;
     const uint64_t size = std::min(Segment::kBlockBytes, segment.size_bytes() - from);
-    if (!segment.bytes->is_resident(from, size))
-      return segment.bytes->is_resident(place.offset_bytes(), place.size_bytes);
+    if (!segment.bytes->is_resident(from, size)) {
+      if (!segment.bytes->is_resident(place.offset_bytes(), place.size_bytes)) return false;
+      // Read again: with its neighbours in memory as well, the next look is free. Tried once a second.
+      if (until_s.exchange(now_s, std::memory_order_relaxed) != now_s) segment.bytes->prefetch(from, size);
+      return true;
+    }
     until_s.store(now_s + static_cast<uint32_t>(kResidentFor.count()), std::memory_order_relaxed);
   }
   return true;
