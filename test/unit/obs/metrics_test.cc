@@ -15,12 +15,12 @@ using testing::Not;
 TEST(Metrics, CounterAddsUpAndKeepsItsHelp) {
   const auto metrics = make_metrics();
   metrics->counter("nezha_requests_total", "Requests answered.", {{"result", "hit"}}).add();
-  metrics->counter("nezha_requests_total", "ignored", {{"result", "hit"}}).add(2.5);
+  metrics->counter("nezha_requests_total", "ignored", {{"result", "hit"}}).add(2);
   metrics->counter("nezha_requests_total", "ignored", {{"result", "miss"}}).add();
   const std::string text = metrics->expose();
   EXPECT_THAT(text, HasSubstr("# HELP nezha_requests_total Requests answered.\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE nezha_requests_total counter\n"));
-  EXPECT_THAT(text, HasSubstr("nezha_requests_total{result=\"hit\"} 3.5\n"));
+  EXPECT_THAT(text, HasSubstr("nezha_requests_total{result=\"hit\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("nezha_requests_total{result=\"miss\"} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("ignored")));
 }
