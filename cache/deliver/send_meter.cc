@@ -6,6 +6,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr uint32_t kTryOtherEvery = 128;
+constexpr uint32_t kMeasureEvery = 16;
 constexpr double kWeight = 1.0 / 16;  // of a new measurement
 constexpr size_t kBytesMeasuredMin = 64 * 1024;
 
@@ -17,17 +18,22 @@ uint64_t thread_cpu_ns() {
 
 }  // namespace
 
-bool SendMeter::choose() {
+bool SendMeter::choose(bool& measure) {
+  ++turns_;
+  measure = true;
   if (file_.ns_per_byte == 0) return true;
   if (copy_.ns_per_byte == 0) return false;
   const bool file_is_cheaper = file_.ns_per_byte < copy_.ns_per_byte;
-  return ++turns_ % kTryOtherEvery == 0 ? !file_is_cheaper : file_is_cheaper;
+  if (turns_ % kTryOtherEvery == 0) return !file_is_cheaper;
+  measure = turns_ % kMeasureEvery == 0;
+  return file_is_cheaper;
 }
 
-SendMeter::Turn::Turn(SendMeter& meter) : meter_(meter), by_file_(meter.choose()), begin_ns_(thread_cpu_ns()) {}
+SendMeter::Turn::Turn(SendMeter& meter)
+    : meter_(meter), by_file_(meter.choose(measured_)), begin_ns_(measured_ ? thread_cpu_ns() : 0) {}
 
 void SendMeter::Turn::done(size_t sent_bytes) const {
-  if (sent_bytes < kBytesMeasuredMin) return;
+  if (!measured_ || sent_bytes < kBytesMeasuredMin) return;
   const double cost = static_cast<double>(thread_cpu_ns() - begin_ns_) / static_cast<double>(sent_bytes);
   double& average = (by_file_ ? meter_.file_ : meter_.copy_).ns_per_byte;
   average = average == 0 ? cost : average + kWeight * (cost - average);

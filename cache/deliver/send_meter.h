@@ -20,6 +20,7 @@ class SendMeter {
 
    private:
     SendMeter& meter_;
+    bool measured_ = false;  // asking for the CPU's time is a call to the kernel itself: not each time
     bool by_file_;
     uint64_t begin_ns_;
   };
@@ -28,7 +29,7 @@ class SendMeter {
   struct Way {
     double ns_per_byte = 0;  // moving average; 0: not tried
   };
-  bool choose();
+  bool choose(bool& measure);
 
   Way copy_, file_;
   uint32_t turns_ = 0;
