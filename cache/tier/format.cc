@@ -111,10 +111,8 @@ std::optional<Descriptor> decode_descriptor(std::string_view bytes, const Segmen
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.checksum != descriptor_checksum(raw, segment.sequence, slot) || !is_kind(raw.kind)) return std::nullopt;
   const uint64_t data_offset = static_cast<uint64_t>(raw.data_offset_units) * kSmallAlignBytes;
-  if (raw.size_bytes > 0) {
-    if (data_offset < kDataBegin || data_offset + raw.size_bytes > slot_offset(segment.segment_bytes, slot))
-      return std::nullopt;
-  }
+  if (raw.size_bytes > 0 && data_offset < kDataBegin) return std::nullopt;
+  if (data_offset + raw.size_bytes > slot_offset(segment.segment_bytes, slot)) return std::nullopt;
   return Descriptor{{static_cast<RecordKind>(raw.kind), {raw.path_hash, raw.query_hash}, raw.generation, raw.offset},
                     data_offset,
                     raw.size_bytes,

@@ -114,6 +114,7 @@ TEST(Format, DataOutsideTheSegmentIsRefused) {
   EXPECT_FALSE(decodes(uint64_t{1} << 37, 1));
   EXPECT_FALSE(decodes(kDataBegin, UINT32_MAX));
   EXPECT_TRUE(decodes(0, 0)) << "no data";
+  EXPECT_FALSE(decodes(uint64_t{1} << 37, 0)) << "none, and not there";
 }
 
 TEST(Format, HeadersThatAreNotThere) {
