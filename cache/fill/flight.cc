@@ -17,17 +17,23 @@ void FlightTable::Lead::settle(Flight::Outcome outcome) {
 }
 
 void FlightTable::Lead::fill(std::shared_ptr<Fill> fill) { settle({std::move(fill), std::nullopt}); }
-void FlightTable::Lead::fail(Error error) { settle({nullptr, std::move(error)}); }
+
+void FlightTable::Lead::fail(Error error) {
+  leave_table();  // first: whoever asks after that failure was seen is not answered with it
+  settle({nullptr, std::move(error)});
+}
 
 void FlightTable::Lead::land() {
   if (!flight_) return;
-  {
-    std::lock_guard lock(table_->mutex_);
-    const auto found = table_->flights_.find(key_);
-    if (found != table_->flights_.end() && found->second == flight_) table_->flights_.erase(found);
-  }
+  leave_table();
   settle({});
   flight_.reset();
+}
+
+void FlightTable::Lead::leave_table() {
+  std::lock_guard lock(table_->mutex_);
+  const auto found = table_->flights_.find(key_);
+  if (found != table_->flights_.end() && found->second == flight_) table_->flights_.erase(found);
 }
 
 FlightTable::Joined FlightTable::join(const CacheKey& key, std::string_view variant) {

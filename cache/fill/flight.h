@@ -35,12 +35,14 @@ class FlightTable {
     ~Lead();
     // The flight stays in the table, for more readers, until land().
     void fill(std::shared_ptr<Fill> fill);
+    // Takes the flight out of the table; those who wait get the error.
     void fail(Error error);
     // Takes the flight out of the table. With a fill: call it when the fill has ended.
     void land();
 
    private:
     void settle(Flight::Outcome outcome);
+    void leave_table();
     FlightTable* table_;
     std::string key_;
     std::shared_ptr<Flight> flight_;

@@ -302,7 +302,7 @@ void Index::remove(const KeyHash& hash, uint64_t id) {
 std::optional<uint64_t> Index::invalidate(uint64_t path_hash) {
   Shard& shard = shard_of(path_hash);
   std::lock_guard lock(shard.mutex);
-  bool any = shard.invalidating.contains(path_hash);
+  bool any = shard.unforbidden.contains(path_hash);
   const auto [first_fill, last_fill] = shard.fills.equal_range(path_hash);
   for (auto it = first_fill; it != last_fill; ++it) it->second->doomed = any = true;
   auto [it, last] = shard.generations.equal_range(path_hash);
@@ -311,15 +311,21 @@ std::optional<uint64_t> Index::invalidate(uint64_t path_hash) {
     erase(shard, it++);
   }
   if (!any) return std::nullopt;
-  shard.invalidating.insert(path_hash);
+  shard.unforbidden.insert(path_hash);
   return next_generation();  // under the lock: a fill that begins now gets a higher one
 }
 
-void Index::invalidation_written(uint64_t path_hash) {
-  Shard& shard = shard_of(path_hash);
+void Index::forbid_later(const KeyHash& hash) {
+  Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);
-  const auto at = shard.invalidating.find(path_hash);
-  if (at != shard.invalidating.end()) shard.invalidating.erase(at);
+  shard.unforbidden.insert(hash.path);
+}
+
+void Index::forbidden(const KeyHash& hash) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  const auto at = shard.unforbidden.find(hash.path);
+  if (at != shard.unforbidden.end()) shard.unforbidden.erase(at);
 }
 
 }  // namespace nezha::cache

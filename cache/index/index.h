@@ -94,10 +94,12 @@ class Index {
   bool add_copy(const KeyHash& hash, uint64_t generation, const Extent& extent);
   void remove(const KeyHash& hash, uint64_t generation);
   // Drops everything under the path, with every query and variant, and dooms its fills. The number up to which a
-  // tombstone must forbid it; nothing when there was neither, and no other invalidation of it is still being written.
-  // Call invalidation_written() when the tombstone is on the medium.
+  // tombstone must forbid it; nothing when there was neither, and no other tombstone of it is still being written.
+  // Call forbidden() when the tombstone is on the medium.
   std::optional<uint64_t> invalidate(uint64_t path_hash);
-  void invalidation_written(uint64_t path_hash);
+  // A tombstone of the path is about to be written: until forbidden(), invalidations of it write theirs as well.
+  void forbid_later(const KeyHash& hash);
+  void forbidden(const KeyHash& hash);
 
   // For reclaiming: what the index knows of a record that lies at `place`.
   struct Liveness {
@@ -116,12 +118,13 @@ class Index {
   // The record lies somewhere else now. False when it is gone.
   bool move(const Record& record, const Place& from, const Place& to);
   // Or nowhere. `dropped`: that left its generation without head or without bytes. `heads_left`: and heads of it may
-  // still lie in other segments.
+  // still lie in other segments: unless they are `forbidden` by a tombstone on the medium, it is as after
+  // forbid_later().
   struct Forgotten {
     bool dropped = false;
     bool heads_left = false;
   };
-  Forgotten forget(const Record& record, const Place& place);
+  Forgotten forget(const Record& record, const Place& place, bool forbidden);
 
   // Reading a tier in: tombstones first, then the rest in the order it was written. finish() drops what has no head.
   void recover_tombstone(const Record& tombstone);
@@ -155,7 +158,7 @@ class Index {
     std::unordered_multimap<uint64_t, FillTicket*> fills;  // a ticket leaves when it is destroyed
     uint64_t head_bytes = 0;
     size_t sweep_bucket = 0;
-    std::unordered_multiset<uint64_t> invalidating;  // paths whose tombstone is not on the medium yet
+    std::unordered_multiset<uint64_t> unforbidden;  // paths whose tombstone is not on the medium yet
     // While recovering: what must not come back.
     std::unordered_map<uint64_t, uint64_t> dead_paths;  // up to this generation
     std::unordered_map<uint64_t, char> dead_generations;

@@ -105,7 +105,7 @@ void Index::relocate(Place& place, const Place& to) {
   place = to;
 }
 
-Index::Forgotten Index::forget(const Record& record, const Place& place) {
+Index::Forgotten Index::forget(const Record& record, const Place& place, bool forbidden) {
   Shard& shard = shard_of(record.key.path);
   std::lock_guard lock(shard.mutex);
   const auto [first, last] = shard.generations.equal_range(record.key.path);
@@ -114,6 +114,7 @@ Index::Forgotten Index::forget(const Record& record, const Place& place) {
     if (generation.id != record.generation || generation.query != record.key.query) continue;
     const Forgotten out = without(generation, record, place);
     if (out.dropped) {
+      if (out.heads_left && !forbidden) shard.unforbidden.insert(record.key.path);
       erase(shard, it);
     } else if (record.kind == RecordKind::kExtent) {
       auto& extents = generation.extents;

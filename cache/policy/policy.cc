@@ -10,16 +10,9 @@ namespace {
 
 constexpr size_t kGhostKeysMax = size_t{1} << 22;
 
-// One strategy, for ever.
-class SinglePolicy final : public Policy {
+// One decider behind a mutex: what both policies share.
+class DeciderPolicy : public Policy {
  public:
-  SinglePolicy(StrategyKind kind, uint64_t capacity_bytes) : decider_(kind, capacity_bytes, kGhostKeysMax) {}
-
-  void on_request(uint64_t, uint64_t) override {}
-  std::optional<Queue> admit(uint64_t key, uint64_t size_bytes, uint64_t free_bytes) override {
-    const std::lock_guard lock(mutex_);
-    return decider_.admit(key, size_bytes, free_bytes);
-  }
   Queue victim(uint64_t probation_bytes, uint64_t main_bytes) override {
     const std::lock_guard lock(mutex_);
     return decider_.victim(probation_bytes, main_bytes);
@@ -32,6 +25,24 @@ class SinglePolicy final : public Policy {
     const std::lock_guard lock(mutex_);
     decider_.on_evicted(key, from);
   }
+
+ protected:
+  DeciderPolicy(StrategyKind kind, uint64_t capacity_bytes) : decider_(kind, capacity_bytes, kGhostKeysMax) {}
+
+  mutable std::mutex mutex_;
+  Decider decider_;
+};
+
+// One strategy, for ever.
+class SinglePolicy final : public DeciderPolicy {
+ public:
+  SinglePolicy(StrategyKind kind, uint64_t capacity_bytes) : DeciderPolicy(kind, capacity_bytes) {}
+
+  void on_request(uint64_t, uint64_t) override {}
+  std::optional<Queue> admit(uint64_t key, uint64_t size_bytes, uint64_t free_bytes) override {
+    const std::lock_guard lock(mutex_);
+    return decider_.admit(key, size_bytes, free_bytes);
+  }
   PolicyReport report() const override {
     const std::lock_guard lock(mutex_);
     PolicyReport report;
@@ -39,17 +50,13 @@ class SinglePolicy final : public Policy {
     report.memory_bytes = decider_.memory_bytes();
     return report;
   }
-
- private:
-  mutable std::mutex mutex_;
-  Decider decider_;
 };
 
 // The strategy that the chooser names.
-class ChosenPolicy final : public Policy {
+class ChosenPolicy final : public DeciderPolicy {
  public:
   ChosenPolicy(uint64_t capacity_bytes, uint64_t seed)
-      : decider_(kFirst, capacity_bytes, kGhostKeysMax), chooser_(capacity_bytes, seed, kFirst) {}
+      : DeciderPolicy(kFirst, capacity_bytes), chooser_(capacity_bytes, seed, kFirst) {}
 
   void on_request(uint64_t key, uint64_t size_bytes) override {
     if (!chooser_.wants(key)) return;
@@ -64,18 +71,6 @@ class ChosenPolicy final : public Policy {
     const std::lock_guard lock(mutex_);
     chooser_.offer(key, size_bytes);
     return decider_.admit(key, size_bytes, free_bytes);
-  }
-  Queue victim(uint64_t probation_bytes, uint64_t main_bytes) override {
-    const std::lock_guard lock(mutex_);
-    return decider_.victim(probation_bytes, main_bytes);
-  }
-  bool keep(uint64_t key, uint64_t size_bytes, Queue from, unsigned reads) override {
-    const std::lock_guard lock(mutex_);
-    return decider_.keep(key, size_bytes, from, reads);
-  }
-  void on_evicted(uint64_t key, uint64_t, Queue from) override {
-    const std::lock_guard lock(mutex_);
-    decider_.on_evicted(key, from);
   }
 
   PolicyReport report() const override {
@@ -95,8 +90,6 @@ class ChosenPolicy final : public Policy {
  private:
   static constexpr StrategyKind kFirst = StrategyKind::kFixedSubset;
 
-  mutable std::mutex mutex_;
-  Decider decider_;
   Chooser chooser_;
   uint64_t switches_ = 0;
 };

@@ -19,10 +19,7 @@ net::Task<> store_new_version(SessionDeps& deps, BackgroundCheck check, http::Re
 net::Task<> keep_confirmed(SessionDeps& deps, const BackgroundCheck& check, const Exchange& exchange) {
   const auto head = refreshed(*check.head, exchange.head.fields, check.classified.credentials, exchange.request_time,
                               exchange.response_time);
-  if (may_stay(*check.head, *head))
-    co_await deps.store.refresh(check.classified.key, check.head, head);
-  else
-    co_await deps.store.drop(check.classified.key, check.head);
+  co_await deps.store.keep_or_drop(check.classified.key, check.head, head);
 }
 
 // `lead` marks the check as under way while it lives.

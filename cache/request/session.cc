@@ -37,7 +37,6 @@ class Session {
   net::Task<StoredHeadPtr> find_stored();
   net::Task<bool> first_bytes_ready();
   Reuse reuse_now(WallTime now) const;  // of known_
-  net::Task<> keep(StoredHeadPtr held, StoredHeadPtr head);
   net::Task<> drop(StoredHeadPtr held);
   std::optional<Selected> select(const StoredHeadPtr& head, WallTime now);
   std::optional<std::vector<PinnedBody>> pin(const StoredHeadPtr& head, const std::vector<http::ByteRange>& ranges);
@@ -169,14 +168,6 @@ net::Task<StoredHeadPtr> Session::find_stored() {
   if (must_load) head = co_await deps_.store.find(classified_.key, request().fields);
   if (!looked_again_) deps_.store.note_request(classified_.key, head);
   co_return head;
-}
-
-// A stored head is brought up to date, or goes when it may not stay.
-net::Task<> Session::keep(StoredHeadPtr held, StoredHeadPtr head) {
-  if (may_stay(*held, *head))
-    co_await deps_.store.refresh(classified_.key, held, head);
-  else
-    co_await drop(std::move(held));
 }
 
 net::Task<> Session::drop(StoredHeadPtr held) { co_await deps_.store.drop(classified_.key, held); }
@@ -411,7 +402,7 @@ net::Task<Session::Step> Session::confirmed(Exchange exchange) {
   }
   const auto head =
       refreshed(*held, exchange.head.fields, classified_.credentials, exchange.request_time, exchange.response_time);
-  co_await keep(held, head);
+  co_await deps_.store.keep_or_drop(classified_.key, held, head);
   selected_->head = head;
   std::string status = "fwd=" + forward_reason_ + "; fwd-status=304";
   co_await answering_.from_store(std::move(*selected_), std::move(status), deps_.metrics.revalidated);
@@ -490,7 +481,7 @@ net::Task<> Session::freshen(const Exchange& exchange) {
   }
   const auto head =
       refreshed(*known_, answer.fields, classified_.credentials, exchange.request_time, exchange.response_time);
-  co_await keep(known_, head);
+  co_await deps_.store.keep_or_drop(classified_.key, known_, head);
 }
 
 // RFC 9111 §4.4: what a successful write names is not what it was either.

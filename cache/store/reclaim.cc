@@ -28,35 +28,50 @@ class Store::Reclaim {
     }
     Result<void> visited = carried;
     if (visited && !lower_) {  // the policy is asked for an object's share of the segment as a whole
-      visited = tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
-        if (!is_tombstone(record) && store_.index_.liveness(record, place).live)
-          sizes_[record.generation] += place.size_bytes;
+      visited = visit([&](const Record& record, const Place& place) {
+        if (store_.index_.liveness(record, place).live) sizes_[record.generation] += place.size_bytes;
       });
     }
-    if (visited) {
-      visited = tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
-        if (!is_tombstone(record)) settle(record, place);
-      });
-    }
-    if (visited && tier_.is_indexed(victim_)) visited = fail(Remedy::kGiveUp, "the index knows more than lies there");
-    if (!visited) {  // what lies there unseen may be in the index, or forbid something: it stays as it is
-      store_.deps_.log.warning("a segment cannot be read, and is kept out of use",
-                               {{"tier", tier_.name()}, {"reason", visited.error().message}});
-      tier_.retire(victim_);
+    if (visited) visited = visit([&](const Record& record, const Place& place) { save(record, place); });
+    if (!visited) {
+      retire(visited.error().message);
       return ok();
     }
-    Result<void> given = tier_.give_back(victim_);
-    if (!given) {
-      store_.abandon(tier_, given.error().message);
-      return given;
+    // Wiped before it is forgotten: an invalidation that finds nothing in the index writes no tombstone, and then
+    // nothing may lie here that a restart would bring back.
+    Result<void> wiped = tier_.wipe(victim_);
+    if (!wiped) {
+      store_.abandon(tier_, wiped.error().message);
+      return wiped;
     }
+    visited = visit([&](const Record& record, const Place& place) { forget(record, place); });
+    if (visited && tier_.is_indexed(victim_)) visited = fail(Remedy::kGiveUp, "the index knows more than lies there");
+    if (visited)
+      tier_.give_back(victim_);
+    else
+      retire(visited.error().message);
     for (const auto& [key, generation] : forbidden_) {
       if (!store_.forbid_evicted(key, generation)) store_.abandon(tier_, "no room for a tombstone");
+      store_.index_.forbidden(key);
     }
     return ok();
   }
 
  private:
+  template <class Visit>
+  Result<void> visit(const Visit& visit) {
+    return tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
+      if (!is_tombstone(record)) visit(record, place);
+    });
+  }
+
+  // What lies there unseen may be in the index, or forbid something: it stays as it is.
+  void retire(const std::string& reason) {
+    store_.deps_.log.warning("a segment cannot be read, and is kept out of use",
+                             {{"tier", tier_.name()}, {"reason", reason}});
+    tier_.retire(victim_);
+  }
+
   // On the medium for good before the segment they lie in is wiped.
   Result<void> carry_tombstones() {
     Result<void> carried = ok();
@@ -69,16 +84,20 @@ class Store::Reclaim {
     return tier_.sync_carried();
   }
 
-  void settle(const Record& record, const Place& place) {
+  void save(const Record& record, const Place& place) {
     const Index::Liveness state = store_.index_.liveness(record, place);
     if (!state.live) return;
     if (keeps(record, state) && move(record, place, tier_, true)) return;
-    const bool demote = lower_ && !state.elsewhere;
-    if (demote && move(record, place, *lower_, false)) return;
+    if (lower_ && !state.elsewhere) move(record, place, *lower_, false);
+  }
+
+  void forget(const Record& record, const Place& place) {
+    const Index::Liveness state = store_.index_.liveness(record, place);
+    if (!state.live) return;
     // Heads of it that lie in segments that are still there must not come back without their bytes; and from when the
     // index does not know them any more, an invalidation does not reach them.
     const bool forbidden = state.heads_left && store_.forbid_evicted(record.key, record.generation);
-    const Index::Forgotten forgotten = store_.index_.forget(record, place);
+    const Index::Forgotten forgotten = store_.index_.forget(record, place, forbidden);
     if (!forgotten.dropped) return;
     if (forgotten.heads_left && !forbidden) forbidden_.emplace_back(record.key, record.generation);
     if (!lower_) store_.policy_->on_evicted(record.key.query, sizes_[record.generation], victim_.queue);
@@ -103,8 +122,10 @@ class Store::Reclaim {
         kept ? to.append_kept(record, pinned.bytes) : store_.append(to, Queue::kProbation, record, pinned.bytes);
     if (!appended) return false;
     // Dropped meanwhile: the tombstone of that may not reach as far as where the copy lies.
-    if (!store_.index_.move(record, place, appended.value().place))
+    if (!store_.index_.move(record, place, appended.value().place)) {
+      store_.index_.forbid_later(record.key);
       forbidden_.emplace_back(record.key, record.generation);
+    }
     return true;
   }
 

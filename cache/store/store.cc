@@ -339,13 +339,20 @@ net::Task<StoredHeadPtr> Store::refresh(const CacheKey& key, StoredHeadPtr old_h
   co_return head;
 }
 
+net::Task<> Store::keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head) {
+  if (may_stay(*old_head, *new_head))
+    co_await refresh(key, old_head, new_head);
+  else
+    co_await drop(key, old_head);
+}
+
 net::Task<> Store::invalidate(std::string path) {
   const KeyHash hash = hash_of({std::move(path), ""});
   const auto up_to = index_.invalidate(hash.path);
   if (!up_to) co_return;
   std::function<void()> work = [&] { forbid(RecordKind::kPathTombstone, hash, *up_to, true); };
   co_await deps_.workers.run(std::move(work));
-  index_.invalidation_written(hash.path);
+  index_.forbidden(hash);
 }
 
 net::Task<> Store::drop(const CacheKey& key, StoredHeadPtr head) {

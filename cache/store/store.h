@@ -106,6 +106,8 @@ class Store {
   // Changing and dropping. When they return, the change also holds after a restart.
   // After a 304: the same generation under a new head. The head in force afterwards, or null when it is gone.
   net::Task<StoredHeadPtr> refresh(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head);
+  // refresh(), or drop() when the new head may not stay in the store.
+  net::Task<> keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head);
   // Drops everything under the path, with every query and variant, and dooms its fills.
   net::Task<> invalidate(std::string path);
   // Drops one generation.

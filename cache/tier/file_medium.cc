@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cache/tier/format.h"
 #include "cache/tier/media.h"
 #include "cache/tier/paging.h"
 #include "cache/tier/segment_directory.h"
@@ -14,15 +15,13 @@
 namespace nezha::cache {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
-
 class MappedFile final : public SegmentBytes {
  public:
   MappedFile(FileHandle file, char* mapping, uint64_t size_bytes, bool reserve)
       : file_(std::move(file)), mapping_(mapping), size_bytes_(size_bytes), reserve_(reserve) {
     // Behind the end there is nothing to punch: it only tells whether the file system can.
     can_renew_ = ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_bytes_),
-                             static_cast<off_t>(kPageBytes)) == 0;
+                             static_cast<off_t>(format::kPageBytes)) == 0;
   }
   ~MappedFile() override { ::munmap(mapping_, size_bytes_); }
 
@@ -90,7 +89,7 @@ class FileMedium final : public Medium {
     struct stat status {};
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0)
       return fail(Remedy::kGiveUp, "opening " + path + ": " + errno_text());
-    if (status.st_size < static_cast<off_t>(kPageBytes)) return fail(Remedy::kAbsent, path + " is too short");
+    if (status.st_size < static_cast<off_t>(format::kDataBegin)) return fail(Remedy::kAbsent, path + " is too short");
     return map(std::move(file), static_cast<uint64_t>(status.st_size), path, true);
   }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cache/tier/format.h"
 #include "cache/tier/media.h"
 #include "cache/tier/paging.h"
 #include "cache/tier/segment_directory.h"
@@ -67,7 +68,7 @@ class PmemMedium final : public Medium {
     const std::string path = directory_.path_of(number);
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return fail(Remedy::kGiveUp, "opening " + path + ": " + errno_text());
-    if (status.st_size < 4096) return fail(Remedy::kAbsent, path + " is too short");
+    if (status.st_size < static_cast<off_t>(format::kDataBegin)) return fail(Remedy::kAbsent, path + " is too short");
     return map(path, 0, 0);
   }
 

@@ -13,6 +13,8 @@
 
 namespace nezha::cache {
 
+inline constexpr uint64_t kSegmentsMin = 8;  // of a tier
+
 struct Segment {
   static constexpr uint64_t kBlockBytes = 256 * 1024;  // of which residency is remembered
 

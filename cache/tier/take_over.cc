@@ -9,8 +9,6 @@
 namespace nezha::cache {
 namespace {
 
-constexpr uint64_t kSegmentsMin = 8;
-
 bool is_segment_size(uint64_t bytes) {
   return bytes % format::kPageBytes == 0 && bytes >= 2 * format::kPageBytes && bytes <= limits::kSegmentBytesMax;
 }
@@ -152,9 +150,7 @@ std::vector<Tier::SegmentPtr> Tier::drop_surplus() {
 Result<void> Tier::save_tombstones(const std::vector<SegmentPtr>& dropped) {
   for (const auto& segment : dropped) {
     NEZHA_TRY(visit_segment(*segment, [&](const Record& record, const Place&) {
-      const bool tombstone =
-          record.kind == RecordKind::kPathTombstone || record.kind == RecordKind::kGenerationTombstone;
-      if (tombstone && older_records(record.offset, nullptr)) tombstones_.push_back(record);
+      if (is_tombstone(record) && older_records(record.offset, nullptr)) tombstones_.push_back(record);
     }));
   }
   for (const Record& tombstone : tombstones_) {

@@ -10,8 +10,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr uint64_t kSegmentsWanted = 128;  // finer reclaiming costs hit ratio less
-constexpr uint64_t kSegmentsMin = 8;
-constexpr uint64_t kPiecesMin = 16;  // in a segment: larger ones leave too much of it empty
+constexpr uint64_t kPiecesMin = 16;        // in a segment: larger ones leave too much of it empty
 constexpr uint64_t kTombstoneRoom = 64 * format::kDescriptorBytes;  // kept back in each segment
 constexpr std::chrono::seconds kResidentFor{2};  // pages that were just read are not the kernel's first to give up
 
@@ -380,11 +379,15 @@ bool Tier::older_records(uint64_t up_to_sequence, const Segment* except) const {
   return any(sealed_[0]) || any(sealed_[1]) || any(open_) || any(retired_);
 }
 
-Result<void> Tier::give_back(const Victim& victim) {
-  const SegmentPtr& segment = segments_[victim.number];
+Result<void> Tier::wipe(const Victim& victim) {
+  SegmentBytes& bytes = *segments_[victim.number]->bytes;
   static constexpr std::array<char, format::kMagicBytes> kZeros{};
-  NEZHA_TRY(segment->bytes->write(0, {kZeros.data(), kZeros.size()}));
-  NEZHA_TRY(segment->bytes->sync(0, format::kDataBegin));
+  NEZHA_TRY(bytes.write(0, {kZeros.data(), kZeros.size()}));
+  return bytes.sync(0, format::kDataBegin);
+}
+
+void Tier::give_back(const Victim& victim) {
+  const SegmentPtr& segment = segments_[victim.number];
   std::vector<SegmentPtr> released;
   {
     std::lock_guard lock(mutex_);
@@ -398,7 +401,6 @@ Result<void> Tier::give_back(const Victim& victim) {
   std::lock_guard lock(mutex_);
   free_.insert(free_.end(), released.begin(), released.end());
   count_free();
-  return ok();
 }
 
 bool Tier::abandon() {

@@ -108,7 +108,7 @@ class Tier {
   // Starts to bring the bytes in, without waiting. REQUIRES: the place is pinned.
   void prefetch(const Place& place) const;
 
-  // Reclaiming, in three steps: take a segment out of service, move or forget its records, give it back.
+  // Reclaiming: take a segment out of service, move what is worth it, wipe it, forget the rest, give it back.
   struct Victim {
     uint32_t number = 0;
     Queue queue = Queue::kProbation;
@@ -128,9 +128,11 @@ class Tier {
   bool is_indexed(const Victim& victim) const;
   // Whether a tombstone found in a victim is still needed: older segments are there that may hold what it forbids.
   bool tombstone_needed(const Record& tombstone, const Victim& victim) const;
-  // Wipes it, so that its records do not come back with a restart. Fails with kGiveUp when that cannot be written: the
-  // tier must be abandoned. REQUIRES: the index holds no place in it. Blocks.
-  Result<void> give_back(const Victim& victim);
+  // So that its records do not come back with a restart; until then they can still be read. Fails with kGiveUp when
+  // that cannot be written: the tier must be abandoned. Blocks.
+  Result<void> wipe(const Victim& victim);
+  // Its room is free from when its last reader leaves. REQUIRES: it was wiped, the index holds no place in it. Blocks.
+  void give_back(const Victim& victim);
 
   // Every record of the segments taken over at open(), oldest first. Blocks. Fails with kGiveUp: the medium cannot read
   // one of them again, and what it forbids is not known.

@@ -12,9 +12,9 @@
 namespace nezha::net {
 namespace {
 
-using BioPtr = std::unique_ptr<BIO, TlsFreer<BIO_free_all>>;
-using CertificatePtr = std::unique_ptr<X509, TlsFreer<X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, TlsFreer<EVP_PKEY_free>>;
+using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 
 constexpr unsigned char kProtocols[] = "\x08http/1.1";
 constexpr long kTicketSeconds = 3600;
@@ -69,7 +69,7 @@ Result<void> use_chain(SSL_CTX& context, std::string_view chain_pem) {
 }
 
 bool is_ip(const std::string& name) {
-  const std::unique_ptr<ASN1_OCTET_STRING, TlsFreer<ASN1_OCTET_STRING_free>> ip(a2i_IPADDRESS(name.c_str()));
+  const std::unique_ptr<ASN1_OCTET_STRING, Freer<ASN1_OCTET_STRING_free>> ip(a2i_IPADDRESS(name.c_str()));
   ERR_clear_error();
   return ip != nullptr;
 }

@@ -11,19 +11,13 @@
 #include <mutex>
 #include <string>
 
+#include "nezha/base/freer.h"
 #include "nezha/net/tls.h"
 
 namespace nezha::net {
 
-template <auto Free>
-struct TlsFreer {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-using ContextPtr = std::unique_ptr<SSL_CTX, TlsFreer<SSL_CTX_free>>;
-using SslPtr = std::unique_ptr<SSL, TlsFreer<SSL_free>>;
+using ContextPtr = std::unique_ptr<SSL_CTX, Freer<SSL_CTX_free>>;
+using SslPtr = std::unique_ptr<SSL, Freer<SSL_free>>;
 
 // The library's words for the last failure on this thread.
 std::string tls_reason();

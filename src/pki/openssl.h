@@ -12,17 +12,10 @@
 #include <string_view>
 
 #include "nezha/base/clock.h"
+#include "nezha/base/freer.h"
 #include "nezha/base/result.h"
 
 namespace nezha::pki {
-
-template <auto Free>
-struct Freer {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
 
 using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;

@@ -112,11 +112,12 @@ void look(Tier& tier) {
     NEZHA_CHECK(tier.visit_victim(*victim,
                                   [&](const Record& record, const Place& place) {
                                     if (record.kind == RecordKind::kHead || record.kind == RecordKind::kExtent)
-                                      (void)index.forget(record, place);
+                                      (void)index.forget(record, place, true);
                                   }),
                 "nothing changed meanwhile");
     NEZHA_CHECK(!tier.is_indexed(*victim), "the index knows only what can be visited");
-    NEZHA_CHECK(tier.give_back(*victim), "memory can be written");
+    NEZHA_CHECK(tier.wipe(*victim), "memory can be written");
+    tier.give_back(*victim);
   }
   NEZHA_CHECK(index.generation_count() == 0, "all of it was forgotten");
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "nezha/base/freer.h"
 #include "test/support/cache_under_test.h"
 #include "test/support/event.h"
 #include "test/support/scripted_origin.h"
@@ -17,20 +18,13 @@
 namespace nezha::test {
 namespace {
 
-template <auto Free>
-struct Freed {
-  template <class T>
-  void operator()(T* value) const {
-    Free(value);
-  }
-};
-using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
-using Session = std::unique_ptr<SSL, Freed<SSL_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX_free>>;
+using Session = std::unique_ptr<SSL, Freer<SSL_free>>;
 
 Context server_context() {
   Context context(SSL_CTX_new(TLS_server_method()));
-  std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>> key(EVP_EC_gen("P-256"));
-  std::unique_ptr<X509, Freed<X509_free>> certificate(X509_new());
+  std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>> key(EVP_EC_gen("P-256"));
+  std::unique_ptr<X509, Freer<X509_free>> certificate(X509_new());
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
   X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
   X509_set_pubkey(certificate.get(), key.get());

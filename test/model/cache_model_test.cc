@@ -14,6 +14,7 @@
 #include "nezha/base/text.h"
 #include "nezha/http/range.h"
 #include "test/support/cache_under_test.h"
+#include "test/support/environment.h"
 #include "test/support/scripted_origin.h"
 
 namespace nezha::test {
@@ -22,11 +23,6 @@ namespace {
 constexpr size_t kMiB = 1024 * 1024;
 constexpr size_t kObjects = 6;
 constexpr size_t kClients = 4;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? parse_decimal(text).value_or(otherwise) : otherwise;
-}
 
 // What the object is in one of its versions: everything follows from the two numbers.
 struct Version {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "nezha/base/text.h"
+#include "test/support/environment.h"
 #include "test/support/faulty_medium.h"
 #include "test/support/scripted_origin.h"
 #include "test/support/store_box.h"
@@ -23,11 +24,6 @@ using cache::Queue;
 constexpr size_t kKiB = 1024;
 constexpr size_t kPaths = 12;
 constexpr size_t kQueries = 2;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? parse_decimal(text).value_or(otherwise) : otherwise;
-}
 
 // What an object is in one of its versions follows from the two numbers.
 struct Version {

@@ -11,9 +11,9 @@
 namespace nezha::test {
 namespace {
 
-using BioPtr = std::unique_ptr<BIO, TlsFreed<BIO_free_all>>;
-using CertificatePtr = std::unique_ptr<X509, TlsFreed<X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, TlsFreed<EVP_PKEY_free>>;
+using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
+using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 
 pki::Validity today() {
   const WallTime now = std::chrono::system_clock::now();

@@ -9,21 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "nezha/base/freer.h"
 #include "nezha/pki/certificates.h"
 #include "test/support/raw_client.h"
 #include "test/support/socket.h"
 
 namespace nezha::test {
 
-template <auto Free>
-struct TlsFreed {
-  template <class T>
-  void operator()(T* value) const {
-    Free(value);
-  }
-};
-using TlsContext = std::unique_ptr<SSL_CTX, TlsFreed<SSL_CTX_free>>;
-using TlsSession = std::unique_ptr<SSL_SESSION, TlsFreed<SSL_SESSION_free>>;
+using TlsContext = std::unique_ptr<SSL_CTX, Freer<SSL_CTX_free>>;
+using TlsSession = std::unique_ptr<SSL_SESSION, Freer<SSL_SESSION_free>>;
 
 // Valid from an hour ago for a day, or as given.
 struct TestPki {
@@ -70,7 +64,7 @@ class TlsPeer {
   End receive();
   Socket socket_;
   TlsContext context_;
-  std::unique_ptr<SSL, TlsFreed<SSL_free>> ssl_;
+  std::unique_ptr<SSL, Freer<SSL_free>> ssl_;
   BIO* in_ = nullptr;   // of ssl_
   BIO* out_ = nullptr;  // of ssl_
   size_t fragment_bytes_ = 0;

@@ -139,8 +139,8 @@ TEST_F(IndexTest, InvalidationReachesEveryQueryAndVariantAndNoOtherPath) {
   EXPECT_NE(index_.find(hash_of(other), other, {}, false, {}).head, nullptr);
   EXPECT_EQ(index_.generation_count(), 1u);
   EXPECT_TRUE(index_.invalidate(hash_.path)) << "the first tombstone may not be on the medium yet";
-  index_.invalidation_written(hash_.path);
-  index_.invalidation_written(hash_.path);
+  index_.forbidden(hash_);
+  index_.forbidden(hash_);
   EXPECT_FALSE(index_.invalidate(hash_.path)) << "nothing is left";
 }
 
@@ -205,11 +205,11 @@ TEST_F(IndexTest, WhatReclaimingIsTold) {
   EXPECT_FALSE(index_.liveness(first_record, first.place).live);
   EXPECT_TRUE(read(made->generation, 0, 200) == wanted(0, 200));
 
-  EXPECT_FALSE(index_.forget(first_record, first.place).dropped) << "it lies there no longer";
-  EXPECT_FALSE(index_.forget(first_record, moved.place).dropped);
+  EXPECT_FALSE(index_.forget(first_record, first.place, true).dropped) << "it lies there no longer";
+  EXPECT_FALSE(index_.forget(first_record, moved.place, true).dropped);
   EXPECT_EQ(read(made->generation, 0, 100), "missing");
   EXPECT_TRUE(read(made->generation, 100, 200) == wanted(100, 200));
-  EXPECT_TRUE(index_.forget(second_record, second.place).dropped) << "without bytes it is nothing";
+  EXPECT_TRUE(index_.forget(second_record, second.place, true).dropped) << "without bytes it is nothing";
   EXPECT_EQ(index_.generation_count(), 0u);
   EXPECT_FALSE(index_.move(second_record, second.place, moved.place));
 }
@@ -224,7 +224,7 @@ TEST_F(IndexTest, HeadsThatAreLeftBehindAreTold) {
   const Place next = write_head(*made);
   ASSERT_TRUE(index_.replace_head(hash_, made, &next));
   EXPECT_TRUE(index_.liveness(record, only.place).heads_left) << "the first one stays";
-  const auto forgotten = index_.forget(record, only.place);
+  const auto forgotten = index_.forget(record, only.place, true);
   EXPECT_TRUE(forgotten.dropped && forgotten.heads_left);
 }
 

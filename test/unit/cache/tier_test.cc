@@ -49,7 +49,9 @@ std::map<uint64_t, std::string> recovered(Tier& tier) {
 
 bool reclaim(Tier& tier, Queue queue = Queue::kProbation) {
   const auto victim = tier.take_victim(queue);
-  return victim && tier.give_back(*victim);
+  if (!victim || !tier.wipe(*victim)) return false;
+  tier.give_back(*victim);
+  return true;
 }
 
 TEST(Tier, RecordsComeBackAsTheyWere) {
@@ -108,7 +110,8 @@ TEST(Tier, PinnedBytesOutliveReclaiming) {
   ASSERT_TRUE(victim);
   pinned = tier->pin({victim->number, 0, static_cast<uint32_t>(format::kDataBegin / 64), 5000});
   const std::string before(pinned.bytes);
-  ASSERT_TRUE(tier->give_back(*victim));
+  ASSERT_TRUE(tier->wipe(*victim));
+  tier->give_back(*victim);
   for (uint64_t i = 0; i < 400; ++i) {
     if (!tier->append(Queue::kProbation, extent(1000 + i), test::pattern_bytes(9000, i))) {
       ASSERT_TRUE(reclaim(*tier));
