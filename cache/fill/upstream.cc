@@ -218,8 +218,10 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
       out.connection->begin_body(out.head.framing);
       co_return out;
     }
-    const bool untouched = out.connection->received_bytes() == received_before && !attempt.body_begun();
-    if (!reused || !untouched) co_return head.error();
+    const bool untouched = out.connection->received_bytes() == received_before;
+    // No HTTP on a connection that has answered before: more of its last answer than that had announced.
+    const bool surplus = head.error().remedy == Remedy::kFixInput;
+    if (!reused || attempt.body_begun() || !(untouched || surplus)) co_return head.error();
     fresh = true;
   }
 }

@@ -39,7 +39,8 @@ class UpstreamPool {
   // Fails with kAbsent (no such name), kTimedOut or kRetryLater (nobody answers, or a certificate that does not hold);
   // the message names the origin.
   net::Task<Result<Acquired>> acquire(Origin origin, bool fresh);
-  // Gives a connection back whose last exchange ended completely.
+  // Gives a connection back whose last exchange ended completely. One that holds more bytes than were announced, now or
+  // when it would be used again, is closed: they must not be taken for an answer.
   void release(const Origin& origin, std::unique_ptr<Connection> connection);
   // Drops idle connections: all of them, or those idle for too long.
   void trim(bool all);
@@ -82,7 +83,8 @@ class RequestSide {
 };
 
 // Sends `request` (fields ready for the wire) and reads the final response head. A pooled connection that was closed
-// meanwhile is replaced once, as long as nothing of a body was sent. `side` may be null: no body, interims dropped.
+// meanwhile, or says what is not HTTP, is replaced once, as long as nothing of a body was sent. `side` may be null: no
+// body, interims dropped.
 // Fails with kAbsent, kTimedOut, kRetryLater or kRetryHere (no connection, no answer) or kFixInput (the answer is not
 // HTTP).
 net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request,

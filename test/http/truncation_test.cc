@@ -127,6 +127,60 @@ TEST(OverLongBodies, TheRestIsNobodysAnswer) {
   }
 }
 
+struct Late {
+  std::string name;
+  std::string request;
+  std::string answer;
+};
+
+class LateSurplus : public testing::TestWithParam<Late> {};
+
+// The surplus comes when its connection rests in the pool.
+TEST_P(LateSurplus, IsNobodysAnswer) {
+  const Late& late = GetParam();
+  Event answered, sent;
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+    if (request.target() != "/first") return (void)connection.send(response(200, kFields, "of " + request.target()));
+    connection.send(late.answer);
+    EXPECT_TRUE(answered.wait());
+    connection.send(response(200, kFields, "evil"));
+    sent.set();
+  });
+  CacheOptions options;
+  options.loops = 1;
+  CacheUnderTest cache(origin.port(), options);
+  const bool to_head = late.request.starts_with("HEAD");
+  EXPECT_TRUE(cache.ask(late.request, to_head).complete());
+  answered.set();
+  ASSERT_TRUE(sent.wait());
+  EXPECT_EQ(cache.ask(get("/second")).body, "of /second");
+  EXPECT_NE(origin.last().connection, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryFraming, LateSurplus,
+                         testing::Values(Late{"Stored", get("/first"), response(200, kFields, "hello")},
+                                         Late{"Relayed", get("/first"),
+                                              response(200, "Cache-Control: no-store\r\n", "hello")},
+                                         Late{"Chunked", get("/first"), chunked_response(kFields, "hello", 2)},
+                                         Late{"NoContent", get("/first"), "HTTP/1.1 204 No Content\r\n\r\n"},
+                                         Late{"Head", "HEAD /first HTTP/1.1\r\nHost: data.example\r\n\r\n",
+                                              "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"}),
+                         [](const auto& made) { return made.param.name; });
+
+// It comes so late that the next request is on its way already: what is no HTTP is not that one's answer.
+TEST(OverLongBodies, ARestThatIsNoHttpCostsTheConnectionOnly) {
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest& request) {
+    if (request.target() == "/second" && request.connection == 0) connection.send("more of the first body\r\n\r\n");
+    connection.send(response(200, kFields, "of " + request.target()));
+  });
+  CacheOptions options;
+  options.loops = 1;
+  CacheUnderTest cache(origin.port(), options);
+  EXPECT_EQ(cache.ask(get("/first")).body, "of /first");
+  EXPECT_EQ(cache.ask(get("/second")).body, "of /second");
+  EXPECT_EQ(origin.last().connection, 1u);
+}
+
 TEST(OverLongBodies, ARangeLongerThanItsHeadIsNoRange) {
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
     connection.send("HTTP/1.1 206 Partial Content\r\n" + kFields +
