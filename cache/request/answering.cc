@@ -1,41 +1,11 @@
 #include "cache/request/answering.h"
 
 #include "cache/deliver/multipart_source.h"
+#include "cache/request/upstream_bodies.h"
 #include "nezha/base/check.h"
-#include "nezha/base/limits.h"
 
 namespace nezha::cache {
 namespace {
-
-// An upstream's body straight to one client.
-class RelaySource final : public BodySource {
- public:
-  RelaySource(Connection& connection, const Clock& clock)
-      : connection_(connection), clock_(clock), buffer_(limits::kRelayBytes) {}
-  std::optional<Result<PinnedBytes>> try_next() override {
-    if (!ready_) return std::nullopt;
-    ready_ = false;
-    if (failed_) return Result<PinnedBytes>(*failed_);
-    return Result<PinnedBytes>(PinnedBytes{{buffer_.data(), size_}, nullptr});
-  }
-  net::Task<> wait() override {
-    const net::ScopedDeadline deadline(connection_.stream(), clock_.now() + limits::kBodyStallTimeout);
-    const auto got = co_await connection_.read_body(buffer_);
-    if (got)
-      size_ = got.value();
-    else
-      failed_ = got.error();
-    ready_ = true;
-  }
-
- private:
-  Connection& connection_;
-  const Clock& clock_;
-  std::vector<char> buffer_;
-  size_t size_ = 0;
-  bool ready_ = false;
-  std::optional<Error> failed_;
-};
 
 uint64_t size_of(const std::vector<PinnedBody>& bodies) {
   uint64_t total = 0;
@@ -71,7 +41,11 @@ Delivery Answering::from_bodies(Selected selected, const HeadOptions& options) c
       return out;
     }
   }
-  if (!bodies.empty()) out.body = make_pinned_source(deps_.store, std::move(bodies.front()));
+  if (bodies.empty()) return out;
+  if (may_continue(head, classified_))
+    out.body = make_continued_source(deps_, client_.request(), classified_, selected.head, std::move(bodies.front()));
+  else
+    out.body = make_pinned_source(deps_.store, std::move(bodies.front()));
   return out;
 }
 
@@ -169,7 +143,7 @@ net::Task<> Answering::relay(Exchange exchange, std::string cache_status) {
   delivery.head = relayed_head_text(exchange.head, framing, client_.options(std::move(cache_status)));
   delivery.chunked = framing.chunked;
   if (exchange.head.framing.kind != http::Framing::Kind::kNone)
-    delivery.body = std::make_unique<RelaySource>(*exchange.connection, deps_.clock);
+    delivery.body = make_relay_source(*exchange.connection, deps_.clock);
   co_await client_.send(std::move(delivery));
   if (exchange.head.keep_alive && exchange.connection->body_done())
     deps_.pool.release(exchange.origin, std::move(exchange.connection));

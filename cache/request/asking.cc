@@ -59,6 +59,14 @@ http::RequestHead upstream_range_request(const http::RequestHead& client, const 
   return out;
 }
 
+http::RequestHead upstream_rest_request(const http::RequestHead& client, const StoredHead& held, http::ByteRange rest,
+                                        std::string_view loop_id) {
+  http::RequestHead out = upstream_request(without_conditions(client), nullptr, loop_id);
+  out.fields.add("Range", "bytes=" + std::to_string(rest.begin) + "-" + std::to_string(rest.end - 1));
+  out.fields.add("If-Match", held.etag->text);
+  return out;
+}
+
 bool may_ask_to_confirm(const http::RequestHead& client, const Classified& classified, const StoredHead& head,
                         WallTime now) {
   if (head.status >= 300) return false;  // conditions are about representations (RFC 9110 §13.2.1)

@@ -19,6 +19,12 @@ http::RequestHead upstream_request(const http::RequestHead& client, const Stored
 http::RequestHead upstream_range_request(const http::RequestHead& client, const StoredHead& held,
                                          http::ByteRange missing, std::string_view loop_id);
 
+// The same for what is left of a representation whose beginning was sent: nothing but that version will do (If-Match).
+// Of a client with credentials too: where its signature covers what is replaced, the source refuses.
+// REQUIRES: held.strong().
+http::RequestHead upstream_rest_request(const http::RequestHead& client, const StoredHead& held, http::ByteRange rest,
+                                        std::string_view loop_id);
+
 // The client's request without its conditions and Range, as a GET: for asking in the background.
 http::RequestHead without_conditions(const http::RequestHead& client);
 

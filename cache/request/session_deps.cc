@@ -20,6 +20,8 @@ RequestMetrics::RequestMetrics(obs::Metrics& metrics)
       error(requests(metrics, "error")),
       background(metrics.counter("nezha_cache_background_checks_total",
                                  "Stale answers checked with the source after they were served")),
+      continued(metrics.counter("nezha_cache_continued_answers_total",
+                                "Answers from the store that the source ended, because stored bytes were lost")),
       aborted(metrics.counter("nezha_cache_aborted_answers_total",
                               "Answers cut short by a reset, because the client left or the source failed")),
       sent_bytes(metrics.counter("nezha_cache_sent_bytes_total", "Bytes of answers handed to the kernel")),

@@ -27,6 +27,7 @@ struct RequestMetrics {
   obs::Counter& refused;
   obs::Counter& error;
   obs::Counter& background;
+  obs::Counter& continued;
   obs::Counter& aborted;
   obs::Counter& sent_bytes;
   obs::Counter& hit_bytes;
