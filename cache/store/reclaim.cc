@@ -188,6 +188,9 @@ void Store::abandon(Tier& tier, const std::string& reason) {
 }
 
 void Store::note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body) {
+  for (const PinnedBytes& piece : body.pieces) {
+    if (piece.place) tier_metrics_[piece.place->tier()].hit_bytes.add(static_cast<double>(piece.bytes.size()));
+  }
   if (tiers_.size() == 1 || body.pieces.empty() || !body.pieces.front().place) return;
   const uint8_t tier = body.pieces.front().place->tier();
   if (tier == 0 || body.range.size_bytes() > tiers_[tier - 1]->size_bytes() / limits::kPromotionShare) return;

@@ -74,7 +74,7 @@ class Store {
   net::Task<Result<void>> make_ready(const PinnedBytes& piece);
   // The same for pieces[index], and those behind it begin to come in meanwhile.
   net::Task<Result<void>> make_ready(const std::vector<PinnedBytes>& pieces, size_t index);
-  // After a hit: copies what is read often to a faster tier, in the background.
+  // After a hit: counts its bytes, and copies what is read often to a faster tier, in the background.
   void note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body);
 
   // Storing.
@@ -138,12 +138,18 @@ class Store {
     uint64_t generation = 0;
     std::vector<std::pair<uint64_t, PinnedBytes>> pieces;  // whole records, by offset
   };
+  struct TierMetrics {
+    TierMetrics(obs::Metrics& metrics, const Tier& tier);
+    obs::Histogram& read_seconds;
+    obs::Counter& hit_bytes;
+  };
   class Reclaim;
   Result<void> reclaim_one(Tier& tier, bool keep_read);  // REQUIRES: the tier's reclaim mutex
   Result<void> shrink_index();
 
   Store(std::vector<std::unique_ptr<Tier>> tiers, const StoreLimits& limits, StoreDeps deps);
   void recover();
+  Result<void> load(const Place& place);  // blocks
   StoredHeadPtr decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record);
   void drop_damaged(const KeyHash& hash, uint64_t generation);
   Result<Tier::Appended> append(Tier& tier, Queue queue, const Record& record, std::string_view bytes);
@@ -158,6 +164,7 @@ class Store {
   StoreDeps deps_;
   const StoreLimits limits_;
   std::vector<std::unique_ptr<Tier>> tiers_;
+  std::vector<TierMetrics> tier_metrics_;  // by tier
   size_t fill_tier_ = 0;
   Index index_;
   std::unique_ptr<Policy> policy_;

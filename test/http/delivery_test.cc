@@ -4,6 +4,7 @@
 #include "test/support/cache_under_test.h"
 #include "test/support/event.h"
 #include "test/support/scripted_origin.h"
+#include "test/support/temporary_directory.h"
 
 namespace nezha::test {
 namespace {
@@ -59,6 +60,30 @@ TEST_P(MissThenHit, IsByteExact) {
 INSTANTIATE_TEST_SUITE_P(Bodies, MissThenHit,
                          testing::Combine(testing::Values(Upstream::kLength, Upstream::kChunked),
                                           testing::Values(0u, 1u, 4095u, kMiB - 1, kMiB, kMiB + 1, 5 * kMiB + 17)));
+
+TEST(Delivery, WhatATierReadsAndAnswersIsMeasured) {
+  const std::string body = pattern_bytes(kMiB, 3);
+  ScriptedOrigin origin(
+      [&](OriginConnection& connection, const RecordedRequest&) { connection.send(response(200, kFresh, body)); });
+  const TemporaryDirectory directory;
+  CacheOptions options;
+  options.tiers = {{config::Medium::kNvme, directory.path(), 64 * kMiB}};
+  const std::string tier = "{tier=\"nvme " + directory.path() + "\"}";
+  {
+    CacheUnderTest cache(origin.port(), options);
+    EXPECT_TRUE(cache.ask(get("/x")).complete());
+    ASSERT_TRUE(cache.wait_stored("/x"));
+    EXPECT_EQ(cache.metric("nezha_cache_tier_hit_bytes_total" + tier), 0);
+    EXPECT_TRUE(cache.ask(get("/x")).complete());
+    EXPECT_TRUE(cache.ask(get("/x", "Range: bytes=100-199\r\n")).complete());
+    EXPECT_EQ(cache.metric("nezha_cache_tier_hit_bytes_total" + tier), kMiB + 100);
+  }
+  CacheUnderTest cache(origin.port(), options);
+  EXPECT_EQ(cache.metric("nezha_cache_tier_read_seconds_count" + tier), 0);
+  EXPECT_TRUE(cache.ask(get("/x")).body == body);
+  EXPECT_GE(cache.metric("nezha_cache_tier_read_seconds_count" + tier), 2) << "the head, and a piece or more";
+  EXPECT_GT(cache.metric("nezha_cache_tier_read_seconds_sum" + tier), 0);
+}
 
 // Such a body ends the same way when its sender dies: nothing proves it whole, so it is relayed and never stored.
 TEST(Delivery, BodyThatEndsWithTheConnectionIsRelayedAndNotStored) {
