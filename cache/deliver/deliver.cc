@@ -1,13 +1,16 @@
 #include "cache/deliver/deliver.h"
 
 #include <array>
+#include <utility>
 
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
 namespace {
 
+constexpr size_t kPiecesNow = 4;
 constexpr size_t kTurnBytes = 8 * 1024 * 1024;
+constexpr size_t kRunBytes = 2 * 1024 * 1024;
 constexpr size_t kGatherPieces = 20;          // iovecs of one write
 constexpr size_t kFileBytesMin = 64 * 1024;   // below, a copy is cheaper than a file's bookkeeping
 constexpr size_t kGatherBytes = 1024 * 1024;  // and its size: what a client must take within the stall time
@@ -39,6 +42,21 @@ class PinnedSource final : public BodySource {
   std::optional<Error> unreadable_;
 };
 
+// Pieces that lie behind one another in one file.
+struct FileRun {
+  explicit FileRun(PinnedBytes first)
+      : bytes(first.bytes), file(first.file), offset(first.file_offset()), pin(std::move(first.pin)) {}
+  bool takes(const PinnedBytes& piece) const {
+    return piece.file == file && piece.bytes.data() == bytes.data() + bytes.size() && bytes.size() < kRunBytes;
+  }
+  void add(const PinnedBytes& piece) { bytes = {bytes.data(), bytes.size() + piece.bytes.size()}; }
+
+  std::string_view bytes;
+  int file;
+  uint64_t offset;
+  std::shared_ptr<const void> pin;  // of the file's segment, which they share
+};
+
 // What one write sends: pieces and the pins that keep them in place.
 struct Gathered {
   std::vector<std::string_view> pieces;
@@ -46,7 +64,8 @@ struct Gathered {
   std::array<std::string, kGatherPieces> lines;  // chunk size lines
   size_t line_count = 0;
   size_t size_bytes = 0;
-  std::optional<PinnedBytes> large;  // what comes behind the pieces, to be sent by the cheaper way
+  std::optional<FileRun> large;     // what comes behind the pieces, to be sent by the cheaper way
+  std::optional<PinnedBytes> next;  // behind that
   bool end = false;
   std::optional<uint64_t> promised_bytes;  // that are still to come
 
@@ -62,7 +81,7 @@ struct Gathered {
     large.reset();
   }
   bool full() const {
-    return large || size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces;
+    return next || size_bytes >= kGatherBytes || pieces.size() + 3 > kGatherPieces * 3 || line_count == kGatherPieces;
   }
 };
 
@@ -76,32 +95,49 @@ void add_chunk(Gathered& out, std::string_view bytes) {
   out.add("\r\n");
 }
 
+Result<void> keep_promise(Gathered& out, const PinnedBytes& got) {
+  if (!out.promised_bytes) return ok();
+  if (got.bytes.size() > *out.promised_bytes) return fail(Remedy::kGiveUp, "the body is longer than the head promised");
+  if (got.bytes.empty() && *out.promised_bytes > 0)
+    return fail(Remedy::kGiveUp, "the body is shorter than the head promised");
+  *out.promised_bytes -= got.bytes.size();
+  return ok();
+}
+
+// False: it belongs behind what was gathered.
+bool add_piece(Gathered& out, PinnedBytes& got, bool chunked, bool files) {
+  if (out.large) {
+    const bool taken = out.large->takes(got);
+    if (taken) out.large->add(got);
+    return taken;
+  }
+  if (files && got.file >= 0 && got.bytes.size() >= kFileBytesMin) {
+    out.large.emplace(std::move(got));
+    return true;
+  }
+  if (chunked)
+    add_chunk(out, got.bytes);
+  else
+    out.add(got.bytes);
+  out.pins.push_back(std::move(got.pin));
+  return true;
+}
+
 // Takes what the source has now.
 Result<void> gather(BodySource& source, bool chunked, bool files, Gathered& out) {
-  while (!out.full()) {
+  if (auto held = std::exchange(out.next, std::nullopt)) add_piece(out, *held, chunked, files);
+  while (!out.full() && !out.end) {
     auto next = source.try_next();
     if (!next) return ok();
     if (!*next) return next->error();
     PinnedBytes& got = next->value();
-    if (out.promised_bytes && got.bytes.size() > *out.promised_bytes)
-      return fail(Remedy::kGiveUp, "the body is longer than the head promised");
-    if (out.promised_bytes) *out.promised_bytes -= got.bytes.size();
+    NEZHA_TRY(keep_promise(out, got));
     if (got.bytes.empty()) {
-      if (out.promised_bytes.value_or(0) > 0)
-        return fail(Remedy::kGiveUp, "the body is shorter than the head promised");
       out.end = true;
       if (chunked) out.add("0\r\n\r\n");
-      return ok();
+    } else if (!add_piece(out, got, chunked, files)) {
+      out.next = std::move(got);
     }
-    if (files && got.file >= 0 && got.bytes.size() >= kFileBytesMin) {
-      out.large = std::move(got);
-      return ok();
-    }
-    if (chunked)
-      add_chunk(out, got.bytes);
-    else
-      out.add(got.bytes);
-    out.pins.push_back(std::move(got.pin));
   }
   return ok();
 }
@@ -120,18 +156,22 @@ net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Cloc
   co_return ok();
 }
 
-net::Task<Result<void>> send_large(net::Stream& client, const PinnedBytes& piece, SendMeter& meter,
-                                   const Clock& clock) {
-  std::string_view left = piece.bytes;
-  while (!left.empty()) {
-    const uint64_t offset = piece.file_offset() + static_cast<uint64_t>(left.data() - piece.bytes.data());
-    const SendMeter::Turn turn(meter);
-    const Result<size_t> sent = turn.by_file() ? client.try_send_file(piece.file, offset, left.size())
-                                               : client.try_write(std::span<const std::string_view>(&left, 1));
-    if (!sent) co_return sent.error();
-    turn.done(sent.value());
-    left.remove_prefix(sent.value());
-    if (left.empty() || sent.value() > 0) continue;
+// One call to the kernel, by the way that costs less.
+Result<size_t> try_send_run(net::Stream& client, const FileRun& run, size_t skip_bytes, SendMeter& meter) {
+  const std::string_view left = run.bytes.substr(skip_bytes);
+  const SendMeter::Turn turn(meter);
+  const Result<size_t> sent = turn.by_file() ? client.try_send_file(run.file, run.offset + skip_bytes, left.size())
+                                             : client.try_write(std::span<const std::string_view>(&left, 1));
+  if (sent) turn.done(sent.value());
+  return sent;
+}
+
+net::Task<Result<void>> send_large(net::Stream& client, const FileRun& run, SendMeter& meter, const Clock& clock) {
+  size_t done_bytes = 0;
+  while (done_bytes < run.bytes.size()) {
+    NEZHA_CO_TRY(const size_t sent, try_send_run(client, run, done_bytes, meter));
+    done_bytes += sent;
+    if (sent > 0) continue;
     const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
     NEZHA_CO_DO(co_await client.wait_writable());
   }
@@ -139,6 +179,35 @@ net::Task<Result<void>> send_large(net::Stream& client, const PinnedBytes& piece
 }
 
 }  // namespace
+
+std::optional<size_t> begin_delivery(net::Stream& client, std::string_view head, const PinnedBody* body, Store& store,
+                                     SendMeter& meter) {
+  std::array<std::string_view, kPiecesNow + 1> pieces{head};
+  size_t count = 1;
+  const bool small = !body || (body->pieces.size() <= kPiecesNow && body->range.size_bytes() < kFileBytesMin);
+  if (small && body) {
+    for (const PinnedBytes& piece : body->pieces) {
+      if (!store.is_ready(piece)) return std::nullopt;
+      pieces[count++] = piece.bytes;
+    }
+  }
+  if (small) {
+    const Result<size_t> sent = client.try_write({pieces.data(), count});
+    return sent ? std::optional(sent.value()) : std::nullopt;
+  }
+  const PinnedBytes& first = body->pieces.front();
+  if (!client.sends_files() || first.file < 0 || first.bytes.size() < kFileBytesMin || !store.is_ready(first))
+    return std::nullopt;
+  FileRun run(first);
+  for (size_t i = 1; i < body->pieces.size() && run.takes(body->pieces[i]) && store.is_ready(body->pieces[i]); ++i)
+    run.add(body->pieces[i]);
+  const Result<size_t> sent_head = client.try_write_more({pieces.data(), 1});
+  if (!sent_head) return std::nullopt;
+  if (sent_head.value() < head.size()) return sent_head.value();
+  // A failure is seen again when the rest is sent.
+  const Result<size_t> sent = try_send_run(client, run, 0, meter);
+  return head.size() + (sent ? sent.value() : 0);
+}
 
 std::unique_ptr<BodySource> make_pinned_source(Store& store, PinnedBody body) {
   return std::make_unique<PinnedSource>(store, std::move(body));
@@ -153,11 +222,12 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMete
   out.end = !delivery.body;
   out.promised_bytes = delivery.length;
   for (;;) {
-    if (!out.end) {
+    if (!out.end || out.next) {
       Result<void> gathered = gather(*delivery.body, delivery.chunked, files, out);
       if (!gathered) {
         // What came before the failure is good; it goes out, then the reset tells that it was not all.
         (void)co_await write_all(client, out, clock);
+        if (out.large) (void)co_await send_large(client, *out.large, meter, clock);
         co_return gathered.error();
       }
     }
@@ -171,7 +241,7 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMete
       NEZHA_CO_DO(co_await send_large(client, *out.large, meter, clock));
       sent_bytes += out.large->bytes.size();
     }
-    if (out.end) co_return ok();
+    if (out.end && !out.next) co_return ok();
     // A client that takes everything at once must not keep the loop from the others.
     if ((turn_bytes += out.size_bytes + (out.large ? out.large->bytes.size() : 0)) >= kTurnBytes) {
       turn_bytes = 0;

@@ -25,6 +25,11 @@ struct Delivery {
   std::optional<uint64_t> length = std::nullopt;
 };
 
+// What the kernel takes of a whole answer without waiting, in bytes of head and body; deliver() the rest. Nothing when
+// its first bytes are not at hand, or the connection failed: then nothing was sent, and deliver() finds the same.
+std::optional<size_t> begin_delivery(net::Stream& client, std::string_view head, const PinnedBody* body, Store& store,
+                                     SendMeter& meter);
+
 // Fails when the client is gone or the source fails; the stream must then be closed with a reset. `sent_bytes` counts
 // what the kernel took.
 net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMeter& meter, const Clock& clock,

@@ -146,6 +146,18 @@ std::optional<PinnedBody> Index::pin(const KeyHash& hash, uint64_t id, http::Byt
   return body;
 }
 
+void skip_bytes(PinnedBody& body, uint64_t size_bytes) {
+  auto piece = body.pieces.begin();
+  for (; piece != body.pieces.end() && size_bytes >= piece->bytes.size(); ++piece) {
+    body.range.begin += piece->bytes.size();
+    size_bytes -= piece->bytes.size();
+  }
+  body.pieces.erase(body.pieces.begin(), piece);
+  if (body.pieces.empty()) return;
+  body.range.begin += size_bytes;
+  body.pieces.front().bytes.remove_prefix(size_bytes);
+}
+
 std::optional<http::ByteRange> Index::missing(const KeyHash& hash, uint64_t id, http::ByteRange range) {
   Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);

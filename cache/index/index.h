@@ -37,6 +37,8 @@ struct PinnedBody {
   http::ByteRange range;
   std::vector<PinnedBytes> pieces;
 };
+// Takes bytes away from the front, and with them the pins of pieces that are gone.
+void skip_bytes(PinnedBody& body, uint64_t size_bytes);
 
 // Held by a fill from before its request is sent until it ends. Does not outlive the Index.
 struct FillTicket {

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::chrono::seconds kLingerMax{5};
 constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
-constexpr size_t kPiecesNow = 4;
-constexpr size_t kBytesNow = 64 * 1024;  // of an answer that is sent without ado; the kernel mostly takes it whole
 
 }  // namespace
 
@@ -52,39 +50,28 @@ net::Task<bool> ClientSide::read_request(bool& idle) {
 
 bool ClientSide::send_now(std::string_view head, const PinnedBody* body) {
   NEZHA_CHECK(!answered_, "one final answer per request");
-  std::array<std::string_view, kPiecesNow + 1> pieces{head};
-  size_t count = 1, size_bytes = head.size();
-  if (body) {
-    if (body->pieces.size() > kPiecesNow || body->range.size_bytes() > kBytesNow) return false;
-    for (const PinnedBytes& piece : body->pieces) {
-      if (!deps_.store.is_ready(piece)) return false;
-      pieces[count++] = piece.bytes;
-      size_bytes += piece.bytes.size();
-    }
-  }
-  const Result<size_t> sent = client_.stream().try_write({pieces.data(), count});
-  if (!sent) return false;  // it will fail again, where that is dealt with
+  const auto sent_bytes = begin_delivery(client_.stream(), head, body, deps_.store, deps_.send_meter);
+  if (!sent_bytes) return false;
   answered_ = true;
-  size_t skip = sent.value();
-  deps_.metrics.sent_bytes.add(static_cast<double>(size_bytes));
-  if (skip == size_bytes) return true;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t here = std::min(skip, pieces[i].size());
-    rest_.append(pieces[i].substr(here));
-    skip -= here;
-  }
+  deps_.metrics.sent_bytes.add(static_cast<double>(*sent_bytes));
+  if (*sent_bytes == head.size() + (body ? body->range.size_bytes() : 0)) return true;
+  is_rest_ = true;
+  rest_head_ = head.substr(std::min(*sent_bytes, head.size()));
+  rest_skip_bytes_ = *sent_bytes - std::min(*sent_bytes, head.size());
   return true;
 }
 
-net::Task<> ClientSide::send_rest() {
-  const std::array<std::string_view, 1> pieces{rest_};
-  const net::ScopedDeadline deadline(client_.stream(), deps_.clock.now() + limits::kBodyStallTimeout);
-  const Result<void> sent = co_await client_.stream().write(pieces);
-  rest_.clear();
-  if (sent) co_return;
-  deps_.metrics.aborted.add();
-  broken_ = true;
-  open_ = false;
+net::Task<bool> ClientSide::send_rest(std::optional<PinnedBody> body) {
+  is_rest_ = false;
+  Delivery delivery;
+  delivery.head = std::move(rest_head_);
+  if (body) {
+    skip_bytes(*body, rest_skip_bytes_);
+    delivery.length = body->range.size_bytes();
+    delivery.body = make_pinned_source(deps_.store, std::move(*body));
+  }
+  const bool readable = co_await finish_answer(std::move(delivery));
+  co_return readable;
 }
 
 net::Task<> ClientSide::finish_request() {
@@ -115,6 +102,11 @@ net::Task<> ClientSide::linger() {
 net::Task<bool> ClientSide::send(Delivery delivery) {
   NEZHA_CHECK(!answered_, "one final answer per request");
   answered_ = true;
+  const bool readable = co_await finish_answer(std::move(delivery));
+  co_return readable;
+}
+
+net::Task<bool> ClientSide::finish_answer(Delivery delivery) {
   uint64_t sent_bytes = 0;
   const Result<void> sent =
       co_await deliver(client_.stream(), std::move(delivery), deps_.send_meter, deps_.clock, sent_bytes);

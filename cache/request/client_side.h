@@ -33,11 +33,11 @@ class ClientSide final : public RequestSide {
   // An answer that breaks off resets the connection, in end(). False when the store's own bytes were at fault: forget
   // them before that, so that a client that comes again finds the source instead of the same broken bytes.
   net::Task<bool> send(Delivery delivery);
-  // A small answer whose bytes are at hand, without waiting. False: nothing was sent, use send(). What the kernel did
-  // not take is kept: await send_rest() if there is_rest().
+  // An answer whose first bytes are at hand, without waiting. False: nothing was sent, use send(). If there is_rest(),
+  // that the kernel did not take, await send_rest() with the same body; it returns what send() does.
   bool send_now(std::string_view head, const PinnedBody* body);
-  bool is_rest() const { return !rest_.empty(); }
-  net::Task<> send_rest();
+  bool is_rest() const { return is_rest_; }
+  net::Task<bool> send_rest(std::optional<PinnedBody> body);
   // An answer of our own.
   net::Task<> refuse(int status, std::string text, std::string cache_status);
 
@@ -49,13 +49,16 @@ class ClientSide final : public RequestSide {
   net::Task<Result<void>> interim(const http::ResponseHead& head) override;
 
  private:
+  net::Task<bool> finish_answer(Delivery delivery);
   net::Task<bool> skip_request_body();
   net::Task<> linger();
 
   SessionDeps& deps_;
   Connection client_;
   http::RequestHead request_;
-  std::string rest_;
+  bool is_rest_ = false;
+  std::string rest_head_;  // of an answer that was begun, and how much of its body is out
+  uint64_t rest_skip_bytes_ = 0;
   bool open_ = true;
   bool broke_ = false;
   bool answered_ = false;  // a final head went out

@@ -12,10 +12,15 @@ namespace {
 constexpr uint64_t kSegmentsWanted = 128;  // finer reclaiming costs hit ratio less
 constexpr uint64_t kPiecesMin = 16;        // in a segment: larger ones leave too much of it empty
 constexpr uint64_t kTombstoneRoom = 64 * format::kDescriptorBytes;  // kept back in each segment
+constexpr uint64_t kRoomForHeads = 4 * format::kPageBytes;
+constexpr uint64_t kNoPieces = format::kDataBegin + kTombstoneRoom + kRoomForHeads;
 constexpr std::chrono::seconds kResidentFor{2};  // pages that were just read are not the kernel's first to give up
 
 uint64_t choose_segment_bytes(uint64_t size_bytes) {
-  const uint64_t wanted = std::clamp(size_bytes / kSegmentsWanted, limits::kSegmentBytesMin, limits::kSegmentBytesMax);
+  uint64_t wanted = std::clamp(size_bytes / kSegmentsWanted, limits::kSegmentBytesMin, limits::kSegmentBytesMax);
+  // Whole pieces of the largest size, so that an object of one piece is one record.
+  if (wanted / kPiecesMin >= limits::kPieceBytes)
+    wanted = (wanted - kNoPieces) / limits::kPieceBytes * limits::kPieceBytes + kNoPieces;
   return std::min(wanted, size_bytes / kSegmentsMin) / format::kPageBytes * format::kPageBytes;
 }
 
@@ -36,8 +41,7 @@ Tier::Reservation::~Reservation() { tier_.reserved_bytes_ -= size_bytes_; }
 uint64_t Tier::record_bytes_max() const { return segment_bytes_ - format::kDataBegin - 2 * kTombstoneRoom; }
 
 uint64_t Tier::piece_bytes() const {
-  constexpr uint64_t kRoomForHeads = 4 * format::kPageBytes;
-  const uint64_t usable = segment_bytes_ - format::kDataBegin - kTombstoneRoom - kRoomForHeads;
+  const uint64_t usable = segment_bytes_ - kNoPieces;
   const uint64_t wanted = std::min<uint64_t>(limits::kPieceBytes, segment_bytes_ / kPiecesMin);
   const uint64_t pieces = (usable + wanted - 1) / wanted;
   return usable / pieces / format::kPageBytes * format::kPageBytes;
