@@ -86,7 +86,10 @@ Fill::Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, Stor
       head_(std::move(head)),
       begin_(begin),
       end_(end),
-      available_(begin) {}
+      available_(begin) {
+  refusal_ = decide_to_store();
+  storing_ = refusal_ == nullptr;
+}
 
 Fill::~Fill() {
   if (buffer_bytes_ > 0) deps_.store.give_fill_memory(buffer_bytes_);
@@ -105,7 +108,6 @@ net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
   // A length that was announced is what proves a piece to be of the body.
   by_pieces_ =
       head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
-  decide_to_store();
   Result<void> result = co_await read_all(pool, *exchange.connection);
   co_await writing_done(0);
   if (result && exchange.head.keep_alive) pool.release(exchange.origin, std::move(exchange.connection));
@@ -115,21 +117,19 @@ net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
 }
 
 // Admission, memory for the pieces, and room in the tier, in that order.
-void Fill::decide_to_store() {
+const char* Fill::decide_to_store() {
   const uint64_t size_bytes = end_ ? *end_ - begin_ : limits::kPieceBytes;
   const auto queue = deps_.store.admit(key_, size_bytes);
   if (!queue) {
     deps_.not_admitted.add();
-    return stop_storing();
+    return "not-admitted";
   }
   queue_ = *queue;
   const uint64_t wanted = std::min<uint64_t>(size_bytes, (limits::kFillPiecesUnwritten + 1) * limits::kPieceBytes);
-  if (!deps_.store.take_fill_memory(wanted)) return stop_storing();
+  if (!deps_.store.take_fill_memory(wanted)) return "no-memory";
   buffer_bytes_ = wanted;
-  if (end_) {
-    reservation_ = deps_.store.reserve(size_bytes);
-    if (!reservation_) stop_storing();
-  }
+  if (end_) reservation_ = deps_.store.reserve(size_bytes);
+  return end_ && !reservation_ ? "no-room" : nullptr;
 }
 
 // A body of unknown length promises itself twice what it has, step by step.
@@ -181,6 +181,11 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
   std::lock_guard lock(mutex_);
   pieces_.back().full = true;
   co_return filled;
+}
+
+bool Fill::closed() const {
+  std::lock_guard lock(mutex_);
+  return !storing_ && dropped_;
 }
 
 bool Fill::storing() const {
@@ -309,6 +314,8 @@ net::Task<bool> Fill::may_go_on() {
 void Fill::release_passed() {
   // Until the end, newcomers may start from the beginning; afterwards they find it in the store.
   if ((storing_ && !complete_) || writing_) return;
+  // Those of a relay, too, while its window has room for them.
+  if (!storing_ && !dropped_ && pieces_.size() < limits::kFillWindowPieces) return;
   uint64_t slowest = available_;
   for (const Reader* reader : readers_) slowest = std::min(slowest, reader->position());
   while (!pieces_.empty() && pieces_.front().size_bytes > 0 &&

@@ -2,8 +2,8 @@
 // It belongs to nobody's connection: a client that leaves does not end it. Readers stream from it at their own pace.
 // Whole pieces of a response with a strong validator are published as they come: what breaks off later leaves valid
 // extents. Any other body is published when its framing has proved it complete, or not at all.
-// When it is not worth storing, or the store cannot take it, it is a relay for the readers it has: the upstream is then
-// read no faster than the slowest of them.
+// When it is not worth storing, or the store cannot take it, it is a relay: readers may join until its window of pieces
+// has moved on, and the upstream is read no faster than the slowest of them.
 // Threads: run() on the loop that opened the exchange; readers on any loop.
 #pragma once
 
@@ -32,7 +32,8 @@ struct FillDeps {
 
 class Fill : public std::enable_shared_from_this<Fill> {
  public:
-  // `begin`, `end`: the bytes this body is of the representation; the end is absent while unknown (chunked).
+  // `begin`, `end`: the bytes this body is of the representation; the end is absent while unknown (chunked). Decides
+  // whether it is worth storing and there is room.
   Fill(FillDeps deps, CacheKey key, std::shared_ptr<FillTicket> ticket, StoredHeadPtr head, uint64_t begin,
        std::optional<uint64_t> end);
   ~Fill();
@@ -43,6 +44,11 @@ class Fill : public std::enable_shared_from_this<Fill> {
   // Null when the fill can take no more readers (a relay that has let go of its first bytes). Starts at `begin` of the
   // wanted range.
   std::unique_ptr<BodySource> reader(uint64_t position);
+
+  // Why it is not going to be stored, for Cache-Status; null when it is, unless the medium fails.
+  const char* refusal() const { return refusal_; }
+  // A relay that takes no more readers: who comes now begins another.
+  bool closed() const;
 
   const StoredHeadPtr& head() const { return head_; }
   // Its path was invalidated since the request was sent: it will not be published, and holds old bytes.
@@ -61,7 +67,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
     Place place;
   };
 
-  void decide_to_store();
+  const char* decide_to_store();
   net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection);
   net::Task<Result<size_t>> fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes);
   net::Task<bool> may_go_on();
@@ -90,6 +96,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   uint64_t buffer_bytes_ = 0;  // taken from the store's budget
   Queue queue_ = Queue::kProbation;
   uint64_t generation_ = 0;  // once opened
+  const char* refusal_ = nullptr;
 
   mutable std::mutex mutex_;
   net::Notification progress_;  // more bytes, or the end

@@ -2,6 +2,11 @@
 
 namespace nezha::cache {
 
+bool Flight::closed() {
+  std::lock_guard lock(mutex);
+  return outcome && outcome->fill && outcome->fill->closed();
+}
+
 FlightTable::Lead::Lead(FlightTable& table, std::string key, std::shared_ptr<Flight> flight)
     : table_(&table), key_(std::move(key)), flight_(std::move(flight)) {}
 
@@ -41,7 +46,7 @@ FlightTable::Joined FlightTable::join(const CacheKey& key, std::string_view vari
   name.append("\n").append(variant);  // no line break is in a key
   std::lock_guard lock(mutex_);
   auto& flight = flights_[name];
-  if (flight) return {nullptr, flight};
+  if (flight && !flight->closed()) return {nullptr, flight};
   flight = std::make_shared<Flight>();
   return {std::make_unique<Lead>(*this, std::move(name), flight), nullptr};
 }

@@ -23,6 +23,8 @@ struct Flight {
   std::mutex mutex;
   net::Notification settled;
   std::optional<Outcome> outcome;
+
+  bool closed();  // takes no more readers
 };
 
 class FlightTable {
@@ -52,6 +54,7 @@ class FlightTable {
     std::unique_ptr<Lead> lead;      // set for the leader
     std::shared_ptr<Flight> flight;  // set for the others
   };
+  // A flight whose fill is closed() is over for those who come now: the first of them leads another.
   // `variant`: what sets this request apart from others under the key; empty while that is not known.
   Joined join(const CacheKey& key, std::string_view variant);
   // Resumes when the flight is settled.

@@ -339,6 +339,10 @@ std::optional<Completion> Session::completion_with(const std::shared_ptr<Fill>& 
   return out.between ? std::optional(std::move(out)) : std::nullopt;
 }
 
+std::string stored_or_not(const Fill& fill) {
+  return fill.refusal() ? std::string("; detail=") + fill.refusal() : "; stored";
+}
+
 net::Task<> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket, http::ByteRange rest) {
   StoredHeadPtr head =
       refreshed(*known_, exchange.head.fields, Credentials::kNone, exchange.request_time, exchange.response_time);
@@ -351,7 +355,7 @@ net::Task<> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ti
     co_await answering_.source_failed(lost, "fwd=partial; detail=evicted");
     co_return;
   }
-  std::string status = "fwd=partial; fwd-status=206; stored";
+  std::string status = "fwd=partial; fwd-status=206" + stored_or_not(*fill);
   co_await answering_.completing(std::move(*completion), std::move(status), deps_.metrics.miss);
 }
 
@@ -454,7 +458,7 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
   auto reader = fill->reader(range.begin);
   const http::ResponseHead relayed = exchange.head;
   start_fill(fill, std::move(exchange));
-  cache_status += "; stored";
+  cache_status += stored_or_not(*fill);
   co_await answering_.while_filling(relayed, std::move(reader), std::move(cache_status));
 }
 

@@ -2,6 +2,7 @@
 // be storable.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -180,6 +181,63 @@ TEST(SingleFlight, ASlowClientDoesNotHoldUpTheOthersOrTheFill) {
   ASSERT_TRUE(cache.wait_stored("/x"));
   EXPECT_TRUE(slow.read_bytes(body.size()) == body);
   EXPECT_EQ(origin.count(), 1u);
+}
+
+// Too large for the tier: only relayed, in two herds. The second comes when the first has left the beginning behind.
+TEST(SingleFlight, HerdsShareWhatIsNotStored) {
+  constexpr size_t kClients = 20;
+  const std::string body = pattern_bytes(14 * kMiB, 5);
+  const std::string answer = response(200, kFresh, body);
+  std::array<Event, 2> joined;
+  Event late;
+  std::atomic<size_t> fetches{0};
+  ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
+    const size_t number = fetches++;
+    std::string_view rest = answer;
+    const auto send = [&](size_t size) {
+      connection.send(rest.substr(0, size));
+      rest.remove_prefix(size);
+    };
+    send(kMiB / 4);
+    EXPECT_TRUE(number >= joined.size() || joined[number].wait());
+    send(4 * kMiB);
+    EXPECT_TRUE(number > 0 || late.wait());
+    send(rest.size());
+  });
+  CacheOptions options;
+  options.tiers = {{config::Medium::kMemory, "", 16 * kMiB}};
+  CacheUnderTest cache(origin.port(), options);
+  std::atomic<size_t> passed{0};
+  const auto herd = [&](size_t number) {
+    const auto collapsed = [&] { return cache.metric("nezha_cache_requests_total{result=\"collapsed\"}"); };
+    std::thread watcher([&, number] {
+      EXPECT_TRUE(eventually([&] { return collapsed() >= double((number + 1) * (kClients - 1)); }));
+      joined[number].set();
+    });
+    together(kClients, [&, number](size_t i) {
+      RawClient client = cache.connect(i % 5 == 0 ? 65'536 : 0);  // some take it slowly
+      client.send(get("/x"));
+      if (number == 0) {
+        const ClientAnswer head = client.read_head();
+        const std::string status = head.cache_status();
+        EXPECT_TRUE(status == "nezha; fwd=uri-miss; detail=no-room" || status == "nezha; fwd=uri-miss; collapsed")
+            << status;
+        EXPECT_TRUE(client.read_bytes(2 * kMiB) == body.substr(0, 2 * kMiB));
+        ++passed;
+        EXPECT_TRUE(client.read_bytes(body.size() - 2 * kMiB) == body.substr(2 * kMiB));
+      } else {
+        EXPECT_TRUE(client.read_answer().body == body);
+      }
+    });
+    watcher.join();
+  };
+  std::thread first([&] { herd(0); });
+  EXPECT_TRUE(eventually([&] { return passed == kClients; }));
+  std::thread second([&] { herd(1); });
+  second.join();
+  late.set();
+  first.join();
+  EXPECT_EQ(origin.count(), 2u);
 }
 
 TEST(SingleFlight, RevalidatingFollowersAskForThemselves) {
