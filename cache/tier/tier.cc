@@ -129,75 +129,113 @@ Result<Tier::Appended> Tier::append(Queue queue, Use use, const Record& record, 
 }
 
 Result<Tier::Slot> Tier::allocate(Queue queue, Use use, uint64_t size_bytes) {
-  std::lock_guard lock(mutex_);
-  auto& open = open_[static_cast<size_t>(queue)];
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto slot = slot_in_open(queue, use, size_bytes)) return *slot;
+  }
+  std::lock_guard one_by_one(opening_mutex_);
   for (;;) {
-    if (abandoned_) return fail(Remedy::kGiveUp, "the tier was given up after an error");
-    // While no segment is kept back, what is left of main is for reclaiming.
-    const bool kept_back = !free_.empty() || (growing_ && segment_count_ < segments_max_);
-    if (open && (kept_back || use != Use::kNormal || queue != Queue::kMain)) {
-      const uint64_t alignment = size_bytes >= format::kPageBytes ? format::kPageBytes : format::kSmallAlignBytes;
-      const uint64_t offset = align(open->data_end, alignment);
-      const uint64_t room = use == Use::kTombstone ? 0 : kTombstoneRoom;
-      if (offset + size_bytes + room <= format::slot_offset(open->size_bytes(), open->slots)) {
-        const Slot slot{open, open->slots++, offset};
-        if (size_bytes > 0) open->data_end = offset + size_bytes;
-        ++open->writers;
-        return slot;
-      }
+    {
+      std::lock_guard lock(mutex_);
+      if (abandoned_) return fail(Remedy::kGiveUp, "the tier was given up after an error");
+      if (const auto slot = slot_in_open(queue, use, size_bytes)) return *slot;
     }
     NEZHA_TRY(open_segment(queue, use != Use::kNormal));
   }
 }
 
-Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
-  auto& open = open_[static_cast<size_t>(queue)];
-  if (free_.empty()) {
-    for (auto& segment : take_released()) renew(std::move(segment));
-  }
-  SegmentPtr next;
-  const bool may_grow = growing_ && segment_count_ < segments_max_;
-  const size_t left = free_.size() + (may_grow ? segments_max_ - segment_count_ : 0);
-  if (left <= (may_use_last ? 0 : 1)) return fail(Remedy::kRetryLater, "the tier is full");
-  if (!free_.empty()) {
-    next = std::move(free_.front());
-    free_.pop_front();
-  } else {
-    auto made = new_segment();
-    if (!made) {  // no room on the device: go on with the segments there are
-      growing_ = false;
-      count_free();
-      return segment_count_ < 4 ? Result<void>(made.error()) : fail(Remedy::kRetryLater, made.error().message);
-    }
-    next = std::move(made.value());
-  }
-  if (open) seal(std::move(open), queue);
-  next->reset();
-  next->header = {next_sequence_++, segment_bytes_, static_cast<uint8_t>(queue)};
-  const auto encoded = format::encode_header(next->header);
-  const std::string_view header(encoded.data(), encoded.size());
-  static constexpr std::array<char, format::kMagicBytes> kZeros{};
-  Result<void> written = next->bytes->write(0, {kZeros.data(), kZeros.size()});
-  if (written) written = next->bytes->write(format::kMagicBytes, header.substr(format::kMagicBytes));
-  if (written) written = next->bytes->write(0, header.substr(0, format::kMagicBytes));
-  if (!written) {
-    free_.push_back(std::move(next));
-    return written.error();
-  }
-  open = std::move(next);
-  count_free();
-  return ok();
+// Nothing: it takes another segment.
+std::optional<Tier::Slot> Tier::slot_in_open(Queue queue, Use use, uint64_t size_bytes) {
+  const auto& open = open_[static_cast<size_t>(queue)];
+  // While no segment is kept back, what is left of main is for reclaiming.
+  const bool kept_back = !free_.empty() || (growing_ && segment_count_ < segments_max_);
+  if (abandoned_ || !open || (!kept_back && use == Use::kNormal && queue == Queue::kMain)) return std::nullopt;
+  const uint64_t alignment = size_bytes >= format::kPageBytes ? format::kPageBytes : format::kSmallAlignBytes;
+  const uint64_t offset = align(open->data_end, alignment);
+  const uint64_t room = use == Use::kTombstone ? 0 : kTombstoneRoom;
+  if (offset + size_bytes + room > format::slot_offset(open->size_bytes(), open->slots)) return std::nullopt;
+  const Slot slot{open, open->slots++, offset};
+  if (size_bytes > 0) open->data_end = offset + size_bytes;
+  ++open->writers;
+  return slot;
 }
 
-// The lowest number that is not used.
-Result<Tier::SegmentPtr> Tier::new_segment() {
-  const auto hole = std::find(segments_.begin(), segments_.end(), nullptr);
-  NEZHA_CHECK(hole != segments_.end(), "there are as many numbers as segments");
-  const auto number = static_cast<uint32_t>(hole - segments_.begin());
-  NEZHA_TRY(auto bytes, medium_->create(number, segment_bytes_));
-  *hole = std::make_shared<Segment>(number, std::move(bytes));
+// The medium is waited for without the mutex: others append to what is open meanwhile.
+Result<void> Tier::open_segment(Queue queue, bool may_use_last) {
+  renew_released();
+  NEZHA_TRY(const SegmentPtr next, take_free(may_use_last));
+  const Result<void> written = write_header(*next, queue);
+  std::lock_guard lock(mutex_);
+  if (written) {
+    auto& open = open_[static_cast<size_t>(queue)];
+    if (open) seal(std::move(open), queue);
+    open = next;
+  } else {
+    free_.push_back(next);
+  }
+  count_free();
+  return written;
+}
+
+void Tier::renew_released() {
+  std::vector<SegmentPtr> released;
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) return;
+    released = take_released();
+  }
+  renew(std::move(released));
+}
+
+// Those that cannot be renewed stay out of service.
+void Tier::renew(std::vector<SegmentPtr> released) {
+  std::erase_if(released, [](const SegmentPtr& segment) { return !segment->bytes->renew(); });
+  std::lock_guard lock(mutex_);
+  free_.insert(free_.end(), released.begin(), released.end());
+  count_free();
+}
+
+// A segment that is not in use, or a new one under the lowest number that is not used.
+Result<Tier::SegmentPtr> Tier::take_free(bool may_use_last) {
+  uint32_t number = 0;
+  {
+    std::lock_guard lock(mutex_);
+    const bool may_grow = growing_ && segment_count_ < segments_max_;
+    const size_t left = free_.size() + (may_grow ? segments_max_ - segment_count_ : 0);
+    if (left <= (may_use_last ? 0 : 1)) return fail(Remedy::kRetryLater, "the tier is full");
+    if (!free_.empty()) {
+      SegmentPtr next = std::move(free_.front());
+      free_.pop_front();
+      return next;
+    }
+    const auto hole = std::find(segments_.begin(), segments_.end(), nullptr);
+    NEZHA_CHECK(hole != segments_.end(), "there are as many numbers as segments");
+    number = static_cast<uint32_t>(hole - segments_.begin());
+  }
+  auto bytes = medium_->create(number, segment_bytes_);
+  std::lock_guard lock(mutex_);
+  if (!bytes) {  // no room on the device: go on with the segments there are
+    growing_ = false;
+    count_free();
+    return fail(segment_count_ < 4 ? bytes.error().remedy : Remedy::kRetryLater, bytes.error().message);
+  }
+  segments_[number] = std::make_shared<Segment>(number, std::move(bytes.value()));
   ++segment_count_;
-  return *hole;
+  return segments_[number];
+}
+
+Result<void> Tier::write_header(Segment& segment, Queue queue) {
+  segment.reset();
+  {
+    std::lock_guard lock(mutex_);
+    segment.header = {next_sequence_++, segment_bytes_, static_cast<uint8_t>(queue)};
+  }
+  const auto encoded = format::encode_header(segment.header);
+  const std::string_view header(encoded.data(), encoded.size());
+  static constexpr std::array<char, format::kMagicBytes> kZeros{};
+  NEZHA_TRY(segment.bytes->write(0, {kZeros.data(), kZeros.size()}));
+  NEZHA_TRY(segment.bytes->write(format::kMagicBytes, header.substr(format::kMagicBytes)));
+  return segment.bytes->write(0, header.substr(0, format::kMagicBytes));
 }
 
 void Tier::seal(SegmentPtr segment, Queue queue) {
@@ -234,11 +272,6 @@ std::vector<Tier::SegmentPtr> Tier::take_released() {
     return true;
   });
   return out;
-}
-
-// One that cannot be renewed stays out of service.
-void Tier::renew(SegmentPtr segment) {
-  if (segment->bytes->renew()) free_.push_back(std::move(segment));
 }
 
 // Data, then its descriptor, then the count: whoever finds the descriptor finds the data.
@@ -400,15 +433,11 @@ void Tier::give_back(const Victim& victim) {
     released_.push_back(segment);
     released = take_released();
   }
-  // Without the lock: it takes a while.
-  std::erase_if(released, [](const SegmentPtr& candidate) { return !candidate->bytes->renew(); });
-  std::lock_guard lock(mutex_);
-  free_.insert(free_.end(), released.begin(), released.end());
-  count_free();
+  renew(std::move(released));
 }
 
 bool Tier::abandon() {
-  std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(opening_mutex_, mutex_);  // no segment is made behind this
   if (abandoned_.exchange(true)) return true;
   bool removed = true;
   for (const auto& segment : segments_) {

@@ -180,12 +180,16 @@ class Tier {
   Result<void> save_tombstones(const std::vector<SegmentPtr>& dropped);
   Result<Appended> append(Queue queue, Use use, const Record& record, std::string_view bytes);
   Result<Slot> allocate(Queue queue, Use use, uint64_t size_bytes);
+  std::optional<Slot> slot_in_open(Queue queue, Use use, uint64_t size_bytes);  // REQUIRES: mutex_ held
+  // These four wait for the medium. REQUIRES: opening_mutex_ held, mutex_ not.
   Result<void> open_segment(Queue queue, bool may_use_last);
+  void renew_released();
+  Result<SegmentPtr> take_free(bool may_use_last);
+  Result<void> write_header(Segment& segment, Queue queue);
   Result<void> sync_record(const Place& place);
   bool older_records(uint64_t up_to_sequence, const Segment* except) const;  // REQUIRES: mutex_ held
-  Result<SegmentPtr> new_segment();
   std::vector<SegmentPtr> take_released();
-  void renew(SegmentPtr segment);
+  void renew(std::vector<SegmentPtr> released);
   void seal(SegmentPtr segment, Queue queue);
   void count_free();
   void count_if_dead(Segment& segment);
@@ -203,9 +207,10 @@ class Tier {
   bool lost_tombstones_ = false;    // while taking over
   std::vector<Record> tombstones_;  // of segments that were too many when they were taken over
 
-  mutable std::mutex mutex_;
+  std::mutex opening_mutex_;  // one segment is opened at a time; taken before mutex_
+  mutable std::mutex mutex_;  // not held while the medium is waited for, but to give the tier up
   std::atomic<uint64_t> reserved_bytes_{0};
-  std::atomic<size_t> free_segments_{0};  // as of the last change; loops ask while the mutex is held over I/O
+  std::atomic<size_t> free_segments_{0};  // as of the last change
   uint64_t next_sequence_ = 1;
   size_t segment_count_ = 0;
   std::vector<SegmentPtr> segments_;  // by number; the vector never moves, a pointer is set once

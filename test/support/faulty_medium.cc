@@ -16,9 +16,14 @@ void Faults::arm(Call call, uint64_t after, uint64_t count, bool partly) {
   plan.partly = partly;
 }
 
+void Faults::before(Call call, std::function<void()> act) {
+  std::lock_guard lock(mutex_);
+  plans_[static_cast<size_t>(call)].before = std::move(act);
+}
+
 void Faults::disarm() {
   std::lock_guard lock(mutex_);
-  for (Plan& plan : plans_) plan.from = UINT64_MAX, plan.until = 0;
+  for (Plan& plan : plans_) plan.from = UINT64_MAX, plan.until = 0, plan.before = nullptr;
 }
 
 uint64_t Faults::calls(Call call) const {
@@ -27,6 +32,12 @@ uint64_t Faults::calls(Call call) const {
 }
 
 Faults::Fate Faults::next(Call call) {
+  std::function<void()> before;
+  {
+    std::lock_guard lock(mutex_);
+    before = plans_[static_cast<size_t>(call)].before;
+  }
+  if (before) before();
   std::lock_guard lock(mutex_);
   Plan& plan = plans_[static_cast<size_t>(call)];
   const uint64_t number = plan.calls++;

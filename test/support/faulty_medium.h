@@ -21,6 +21,8 @@ class Faults {
  public:
   // The calls of this kind fail, from the one behind `after` others on, `count` times. `partly`: a write does a half.
   void arm(Call call, uint64_t after, uint64_t count = 1, bool partly = false);
+  // Each call of this kind does this first, and may wait in it.
+  void before(Call call, std::function<void()> act);
   void disarm();
   uint64_t calls(Call call) const;
   // For the medium: whether this call fails.
@@ -33,6 +35,7 @@ class Faults {
     uint64_t from = UINT64_MAX;
     uint64_t until = 0;
     bool partly = false;
+    std::function<void()> before;
   };
   mutable std::mutex mutex_;
   std::array<Plan, 5> plans_;

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <random>
 #include <thread>
 
+#include "test/support/event.h"
 #include "test/support/faulty_medium.h"
 #include "test/support/manual_clock.h"
 #include "test/support/scripted_origin.h"
@@ -332,6 +334,60 @@ TEST(TierRestart, OfAnotherSize) {
 }
 
 // Each kind of call fails once at each moment, and for good: what was acknowledged comes back, nothing wrong does.
+// A medium that takes its time over a new segment holds up those who need that one, and nobody else.
+TEST(Tier, OthersGoOnWhileASegmentIsOpened) {
+  for (const Call slow : {Call::kCreate, Call::kWrite}) {
+    TestDisk disk;
+    Faults faults;
+    const auto tier = open(test::make_faulty_medium(disk.medium(), faults));
+    ASSERT_TRUE(tier->append(Queue::kMain, extent(1), "main"));
+    test::Event begun, done, go;
+    std::atomic<bool> first{true};
+    faults.before(slow, [&] {
+      if (!first.exchange(false)) return;
+      begun.set();
+      EXPECT_TRUE(go.wait());
+    });
+    std::thread opens([&] { EXPECT_TRUE(tier->append(Queue::kProbation, extent(2), "probation")); });
+    EXPECT_TRUE(begun.wait());
+    std::thread other([&] {
+      EXPECT_TRUE(tier->append(Queue::kMain, extent(3), "main"));
+      EXPECT_GT(tier->used_bytes(), 0u);
+      EXPECT_TRUE(tier->has_free_segment());
+      EXPECT_FALSE(tier->take_victim(Queue::kMain));
+      done.set();
+    });
+    EXPECT_TRUE(done.wait());
+    go.set();
+    opens.join();
+    other.join();
+    faults.disarm();
+    EXPECT_EQ(recovered(*open(disk.medium())).size(), 3u);
+  }
+}
+
+// Many at once, each of whom may have to open the next segment: nothing is lost, and no segment is opened for nothing.
+TEST(Tier, ManyAppendAtOnce) {
+  TestDisk disk;
+  const auto tier = open(disk.medium());
+  constexpr uint64_t kEach = 60;
+  std::vector<std::thread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (uint64_t i = 0; i < kEach; ++i) {
+        const uint64_t key = thread * kEach + i;
+        const Queue queue = i % 2 ? Queue::kMain : Queue::kProbation;
+        EXPECT_TRUE(tier->append(queue, extent(key), test::pattern_bytes(2000, key))) << key;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LE(disk.numbers().size(), (4 * kEach * 2048) / (kSegment - 3 * 4096) + 3);
+  const auto all = recovered(*open(disk.medium()));
+  ASSERT_EQ(all.size(), 4 * kEach);
+  for (const auto& [key, bytes] : all) EXPECT_TRUE(bytes == test::pattern_bytes(2000, key));
+}
+
 TEST(TierFaults, AtEveryCall) {
   for (const auto call : {Call::kWrite, Call::kSync, Call::kLoad, Call::kCreate, Call::kOpen}) {
     for (const bool partly : {false, true}) {
