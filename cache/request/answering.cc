@@ -41,12 +41,13 @@ Delivery Answering::from_bodies(Selected selected, const HeadOptions& options) c
       return out;
     }
   }
-  if (bodies.empty()) return out;
-  if (may_continue(head, classified_))
-    out.body = make_continued_source(deps_, client_.request(), classified_, selected.head, std::move(bodies.front()));
-  else
-    out.body = make_pinned_source(deps_.store, std::move(bodies.front()));
+  if (!bodies.empty()) out.body = source_of(selected.head, std::move(bodies.front()));
   return out;
+}
+
+std::unique_ptr<BodySource> Answering::source_of(const StoredHeadPtr& head, PinnedBody body) const {
+  if (!may_continue(*head, classified_)) return make_pinned_source(deps_.store, std::move(body));
+  return make_continued_source(deps_, client_.request(), classified_, head, std::move(body));
 }
 
 net::Task<> Answering::from_store(Selected selected, std::string cache_status, obs::Counter& counter) {
@@ -85,6 +86,20 @@ bool Answering::from_store_now(const Selected& selected, std::string_view cache_
   if (body) deps_.store.note_hit(classified_.key, selected.head, *body);
   if (body) deps_.metrics.hit_bytes.add(static_cast<double>(body->range.size_bytes()));
   return true;
+}
+
+net::Task<> Answering::finish_now(Selected selected) {
+  const StoredHeadPtr head = selected.head;
+  std::unique_ptr<BodySource> source;
+  uint64_t size_bytes = 0;
+  if (!selected.bodies.empty()) {
+    PinnedBody& body = selected.bodies.front();
+    skip_bytes(body, client_.sent_of_body());
+    size_bytes = body.range.size_bytes();
+    source = source_of(head, std::move(body));
+  }
+  const bool readable = co_await client_.send_rest(std::move(source), size_bytes);
+  if (!readable) co_await deps_.store.drop(classified_.key, head);
 }
 
 net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cache_status) {

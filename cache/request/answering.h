@@ -35,6 +35,8 @@ class Answering {
   net::Task<> from_store(Selected selected, std::string cache_status, obs::Counter& counter);
   // from_store() for a small answer whose bytes are at hand, without waiting. False: it is not; nothing was sent.
   bool from_store_now(const Selected& selected, std::string_view cache_status, obs::Counter& counter, WallTime now);
+  // What from_store_now() left, when the client's is_rest(): the same `selected`.
+  net::Task<> finish_now(Selected selected);
   // False when the fill takes no more readers, or not for this request; nothing was sent then.
   net::Task<bool> from_fill(std::shared_ptr<Fill> fill, std::string cache_status);
   // The leader's own view of what is being stored: the source's head as it came. `body`: from `begin` of the fill.
@@ -47,6 +49,7 @@ class Answering {
 
  private:
   Delivery from_bodies(Selected selected, const HeadOptions& options) const;
+  std::unique_ptr<BodySource> source_of(const StoredHeadPtr& head, PinnedBody body) const;
 
   SessionDeps& deps_;
   ClientSide& client_;

@@ -61,15 +61,12 @@ bool ClientSide::send_now(std::string_view head, const PinnedBody* body) {
   return true;
 }
 
-net::Task<bool> ClientSide::send_rest(std::optional<PinnedBody> body) {
+net::Task<bool> ClientSide::send_rest(std::unique_ptr<BodySource> body, uint64_t size_bytes) {
   is_rest_ = false;
   Delivery delivery;
   delivery.head = std::move(rest_head_);
-  if (body) {
-    skip_bytes(*body, rest_skip_bytes_);
-    delivery.length = body->range.size_bytes();
-    delivery.body = make_pinned_source(deps_.store, std::move(*body));
-  }
+  delivery.body = std::move(body);
+  if (delivery.body) delivery.length = size_bytes;
   const bool readable = co_await finish_answer(std::move(delivery));
   co_return readable;
 }

@@ -34,10 +34,11 @@ class ClientSide final : public RequestSide {
   // them before that, so that a client that comes again finds the source instead of the same broken bytes.
   net::Task<bool> send(Delivery delivery);
   // An answer whose first bytes are at hand, without waiting. False: nothing was sent, use send(). If there is_rest(),
-  // that the kernel did not take, await send_rest() with the same body; it returns what send() does.
+  // that the kernel did not take, await send_rest() with what is left of the body; it returns what send() does.
   bool send_now(std::string_view head, const PinnedBody* body);
   bool is_rest() const { return is_rest_; }
-  net::Task<bool> send_rest(std::optional<PinnedBody> body);
+  net::Task<bool> send_rest(std::unique_ptr<BodySource> body, uint64_t size_bytes);
+  uint64_t sent_of_body() const { return rest_skip_bytes_; }  // by send_now()
   // An answer of our own.
   net::Task<> refuse(int status, std::string text, std::string cache_status);
 

@@ -25,7 +25,6 @@ class Session {
 
   // One request.
   bool answer_now();
-  net::Task<> send_rest();
   net::Task<> handle();
   Step classify_request();
   net::Task<Step> look_up();
@@ -83,7 +82,7 @@ net::Task<> Session::run() {
     if (!got_request) break;
     const bool answered = answer_now();
     if (!answered) co_await handle();
-    if (client_.is_rest()) co_await send_rest();
+    if (client_.is_rest()) co_await answering_.finish_now(std::move(*selected_));
     lead_.reset();
     selected_.reset();  // a connection that rests holds nothing in place
     under_way_.reset();
@@ -110,13 +109,6 @@ bool Session::answer_now() {
   const Reuse reuse = reuse_now(now);
   if (!selected_ || reuse.kind != Reuse::Kind::kServe) return false;
   return answering_.from_store_now(*selected_, hit_status(reuse.fresh_for), deps_.metrics.hit, now);
-}
-
-net::Task<> Session::send_rest() {
-  std::optional<PinnedBody> body;
-  if (!selected_->bodies.empty()) body = std::move(selected_->bodies.front());
-  const bool readable = co_await client_.send_rest(std::move(body));
-  if (!readable) co_await drop(known_);
 }
 
 // request_fsm: the way of one request through the stages.

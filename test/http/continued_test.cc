@@ -13,8 +13,8 @@
 namespace nezha::test {
 namespace {
 
-constexpr size_t kSize = 1024 * 1024 + 17;
-constexpr size_t kDamagedAt = 600'000;
+constexpr size_t kSize = 3 * 1024 * 1024 + 17;
+constexpr size_t kDamagedAt = 2'600'000;
 const std::string kFields = "ETag: \"v1\"\r\nCache-Control: max-age=600\r\n";
 
 struct Span {
@@ -94,7 +94,7 @@ class Continued : public testing::Test {
  protected:
   CacheOptions options_ = [this] {
     CacheOptions out;
-    out.tiers = {{config::Medium::kNvme, directory_.path(), 64 * 1024 * 1024}};
+    out.tiers = {{config::Medium::kNvme, directory_.path(), 2048ull * 1024 * 1024}};  // of pieces of 1 MiB
     return out;
   }();
 
@@ -123,14 +123,25 @@ TEST_F(Continued, TheRestComesFromTheSource) {
   EXPECT_TRUE(next.body == body_);
 }
 
+// What is at hand is sent without ado; the rest is found damaged behind that.
+TEST_F(Continued, WhenTheBeginningIsInMemory) {
+  store_and_damage();
+  answer_rest(kRight);
+  EXPECT_TRUE(cache().ask(get("/x", "Range: bytes=0-99\r\n")).complete());
+  const ClientAnswer answer = cache().ask(get("/x"));
+  EXPECT_TRUE(answer.complete());
+  EXPECT_TRUE(answer.body == body_);
+  EXPECT_EQ(continued(), 1);
+}
+
 TEST_F(Continued, OfOneRangeToItsEnd) {
   store_and_damage();
   answer_rest(kRight);
-  const ClientAnswer answer = cache().ask(get("/x", "Range: bytes=100-700000\r\n"));
+  const ClientAnswer answer = cache().ask(get("/x", "Range: bytes=100-2700000\r\n"));
   EXPECT_EQ(answer.status, 206);
   EXPECT_TRUE(answer.complete());
-  EXPECT_TRUE(answer.body == body_.substr(100, 699'901));
-  EXPECT_EQ(asked_range(origin_.last()).end, 700'001u);
+  EXPECT_TRUE(answer.body == body_.substr(100, 2'699'901));
+  EXPECT_EQ(asked_range(origin_.last()).end, 2'700'001u);
 }
 
 TEST_F(Continued, WithTheClientsOwnCredentials) {
