@@ -13,7 +13,7 @@ constexpr size_t kTurnBytes = 8 * 1024 * 1024;
 constexpr size_t kRunBytes = 2 * 1024 * 1024;
 constexpr size_t kGatherPieces = 20;          // iovecs of one write
 constexpr size_t kFileBytesMin = 64 * 1024;   // below, a copy is cheaper than a file's bookkeeping
-constexpr size_t kGatherBytes = 1024 * 1024;  // and its size: what a client must take within the stall time
+constexpr size_t kGatherBytes = 1024 * 1024;  // and its size
 
 class PinnedSource final : public BodySource {
  public:
@@ -44,23 +44,25 @@ class PinnedSource final : public BodySource {
 
 // Pieces that lie behind one another in one file.
 struct FileRun {
-  explicit FileRun(PinnedBytes first)
-      : bytes(first.bytes), file(first.file), offset(first.file_offset()), pin(std::move(first.pin)) {}
+  explicit FileRun(PinnedBytes first) : bytes(first.bytes) { pieces.push_back(std::move(first)); }
   bool takes(const PinnedBytes& piece) const {
-    return piece.file == file && piece.bytes.data() == bytes.data() + bytes.size() && bytes.size() < kRunBytes;
+    return piece.file == file() && piece.bytes.data() == bytes.data() + bytes.size() && bytes.size() < kRunBytes;
   }
-  void add(const PinnedBytes& piece) { bytes = {bytes.data(), bytes.size() + piece.bytes.size()}; }
+  void add(PinnedBytes piece) {
+    bytes = {bytes.data(), bytes.size() + piece.bytes.size()};
+    pieces.push_back(std::move(piece));
+  }
+  int file() const { return pieces.front().file; }
+  uint64_t offset() const { return pieces.front().file_offset(); }
 
   std::string_view bytes;
-  int file;
-  uint64_t offset;
-  std::shared_ptr<const void> pin;  // of the file's segment, which they share
+  std::vector<PinnedBytes> pieces;
 };
 
-// What one write sends: pieces and the pins that keep them in place.
+// What one write sends: pieces, and those of the source among them.
 struct Gathered {
   std::vector<std::string_view> pieces;
-  std::vector<std::shared_ptr<const void>> pins;
+  std::vector<PinnedBytes> held;
   std::array<std::string, kGatherPieces> lines;  // chunk size lines
   size_t line_count = 0;
   size_t size_bytes = 0;
@@ -75,7 +77,7 @@ struct Gathered {
   }
   void clear() {
     pieces.clear();
-    pins.clear();
+    held.clear();
     line_count = 0;
     size_bytes = 0;
     large.reset();
@@ -108,7 +110,7 @@ Result<void> keep_promise(Gathered& out, const PinnedBytes& got) {
 bool add_piece(Gathered& out, PinnedBytes& got, bool chunked, bool files) {
   if (out.large) {
     const bool taken = out.large->takes(got);
-    if (taken) out.large->add(got);
+    if (taken) out.large->add(std::move(got));
     return taken;
   }
   if (files && got.file >= 0 && got.bytes.size() >= kFileBytesMin) {
@@ -119,7 +121,7 @@ bool add_piece(Gathered& out, PinnedBytes& got, bool chunked, bool files) {
     add_chunk(out, got.bytes);
   else
     out.add(got.bytes);
-  out.pins.push_back(std::move(got.pin));
+  out.held.push_back(std::move(got));
   return true;
 }
 
@@ -142,16 +144,26 @@ Result<void> gather(BodySource& source, bool chunked, bool files, Gathered& out)
   return ok();
 }
 
-net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Clock& clock) {
+// What a slow client has not taken yet may have left the memory meanwhile: sending it would stop the loop.
+net::Task<Result<void>> wait_for_client(net::Stream& client, std::span<const PinnedBytes> held, Store& store,
+                                        const Clock& clock) {
+  {
+    const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
+    NEZHA_CO_DO(co_await client.wait_writable());
+  }
+  for (const PinnedBytes& piece : held) {
+    if (!store.is_ready(piece)) NEZHA_CO_DO(co_await store.make_ready(piece));
+  }
+  co_return ok();
+}
+
+net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, Store& store, const Clock& clock) {
   std::span<std::string_view> left(out.pieces);
   while (!left.empty()) {
     NEZHA_CO_TRY(const size_t sent, out.large ? client.try_write_more(left) : client.try_write(left));
     net::skip_bytes(left, sent);
-    if (left.empty()) break;
-    if (sent > 0) continue;
-    const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
-    NEZHA_CO_DO(co_await client.write(left));
-    break;
+    if (left.empty() || sent > 0) continue;
+    NEZHA_CO_DO(co_await wait_for_client(client, out.held, store, clock));
   }
   co_return ok();
 }
@@ -160,20 +172,26 @@ net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, const Cloc
 Result<size_t> try_send_run(net::Stream& client, const FileRun& run, size_t skip_bytes, SendMeter& meter) {
   const std::string_view left = run.bytes.substr(skip_bytes);
   const SendMeter::Turn turn(meter);
-  const Result<size_t> sent = turn.by_file() ? client.try_send_file(run.file, run.offset + skip_bytes, left.size())
+  const Result<size_t> sent = turn.by_file() ? client.try_send_file(run.file(), run.offset() + skip_bytes, left.size())
                                              : client.try_write(std::span<const std::string_view>(&left, 1));
   if (sent) turn.done(sent.value());
   return sent;
 }
 
-net::Task<Result<void>> send_large(net::Stream& client, const FileRun& run, SendMeter& meter, const Clock& clock) {
+net::Task<Result<void>> send_large(net::Stream& client, const FileRun& run, SendMeter& meter, Store& store,
+                                   const Clock& clock) {
   size_t done_bytes = 0;
+  std::span<const PinnedBytes> left(run.pieces);
+  size_t left_at = 0;  // where the first of them begins
   while (done_bytes < run.bytes.size()) {
     NEZHA_CO_TRY(const size_t sent, try_send_run(client, run, done_bytes, meter));
     done_bytes += sent;
     if (sent > 0) continue;
-    const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
-    NEZHA_CO_DO(co_await client.wait_writable());
+    while (left_at + left.front().bytes.size() <= done_bytes) {
+      left_at += left.front().bytes.size();
+      left = left.subspan(1);
+    }
+    NEZHA_CO_DO(co_await wait_for_client(client, left, store, clock));
   }
   co_return ok();
 }
@@ -213,8 +231,8 @@ std::unique_ptr<BodySource> make_pinned_source(Store& store, PinnedBody body) {
   return std::make_unique<PinnedSource>(store, std::move(body));
 }
 
-net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMeter& meter, const Clock& clock,
-                                uint64_t& sent_bytes) {
+net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, Store& store, SendMeter& meter,
+                                const Clock& clock, uint64_t& sent_bytes) {
   const bool files = client.sends_files() && !delivery.chunked;
   Gathered out;
   size_t turn_bytes = 0;
@@ -222,23 +240,24 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMete
   out.end = !delivery.body;
   out.promised_bytes = delivery.length;
   for (;;) {
+    if (out.next && !store.is_ready(*out.next)) NEZHA_CO_DO(co_await store.make_ready(*out.next));
     if (!out.end || out.next) {
       Result<void> gathered = gather(*delivery.body, delivery.chunked, files, out);
       if (!gathered) {
         // What came before the failure is good; it goes out, then the reset tells that it was not all.
-        (void)co_await write_all(client, out, clock);
-        if (out.large) (void)co_await send_large(client, *out.large, meter, clock);
+        (void)co_await write_all(client, out, store, clock);
+        if (out.large) (void)co_await send_large(client, *out.large, meter, store, clock);
         co_return gathered.error();
       }
     }
     if (out.size_bytes > 0) {
-      NEZHA_CO_DO(co_await write_all(client, out, clock));
+      NEZHA_CO_DO(co_await write_all(client, out, store, clock));
       sent_bytes += out.size_bytes;
     } else if (!out.end && !out.large) {
       co_await delivery.body->wait();
     }
     if (out.large) {
-      NEZHA_CO_DO(co_await send_large(client, *out.large, meter, clock));
+      NEZHA_CO_DO(co_await send_large(client, *out.large, meter, store, clock));
       sent_bytes += out.large->bytes.size();
     }
     if (out.end && !out.next) co_return ok();

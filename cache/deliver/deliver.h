@@ -31,8 +31,9 @@ std::optional<size_t> begin_delivery(net::Stream& client, std::string_view head,
                                      SendMeter& meter);
 
 // Fails when the client is gone or the source fails; the stream must then be closed with a reset. `sent_bytes` counts
-// what the kernel took.
-net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, SendMeter& meter, const Clock& clock,
-                                uint64_t& sent_bytes);
+// what the kernel took. Bytes that leave the memory while the client takes its time are brought in again before they
+// are touched.
+net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, Store& store, SendMeter& meter,
+                                const Clock& clock, uint64_t& sent_bytes);
 
 }  // namespace nezha::cache

@@ -106,7 +106,7 @@ net::Task<bool> ClientSide::send(Delivery delivery) {
 net::Task<bool> ClientSide::finish_answer(Delivery delivery) {
   uint64_t sent_bytes = 0;
   const Result<void> sent =
-      co_await deliver(client_.stream(), std::move(delivery), deps_.send_meter, deps_.clock, sent_bytes);
+      co_await deliver(client_.stream(), std::move(delivery), deps_.store, deps_.send_meter, deps_.clock, sent_bytes);
   deps_.metrics.sent_bytes.add(static_cast<double>(sent_bytes));
   if (sent) co_return true;
   deps_.metrics.aborted.add();

@@ -64,10 +64,13 @@ class FaultyBytes final : public SegmentBytes {
   }
   Result<void> load(uint64_t offset, uint64_t size) const override {
     if (faults_.next(Call::kLoad) != Faults::Fate::kWorks) return io_error();
+    faults_.loaded();
     return bytes_->load(offset, size);
   }
   void prefetch(uint64_t offset, uint64_t size) const override { bytes_->prefetch(offset, size); }
-  bool is_resident(uint64_t offset, uint64_t size) const override { return bytes_->is_resident(offset, size); }
+  bool is_resident(uint64_t offset, uint64_t size) const override {
+    return !faults_.evicted() && bytes_->is_resident(offset, size);
+  }
   std::string_view data() const override { return bytes_->data(); }
 
  private:

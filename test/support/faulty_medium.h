@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,10 @@ class Faults {
   void arm(Call call, uint64_t after, uint64_t count = 1, bool partly = false);
   // Each call of this kind does this first, and may wait in it.
   void before(Call call, std::function<void()> act);
+  // The kernel takes back what is in memory: nothing is resident until the next load.
+  void evict() { evicted_ = true; }
+  bool evicted() const { return evicted_; }
+  void loaded() { evicted_ = false; }
   void disarm();
   uint64_t calls(Call call) const;
   // For the medium: whether this call fails.
@@ -39,6 +44,7 @@ class Faults {
   };
   mutable std::mutex mutex_;
   std::array<Plan, 5> plans_;
+  std::atomic<bool> evicted_{false};
 };
 
 // The medium is owned, the faults are borrowed for the medium's life.
