@@ -49,8 +49,8 @@ bool worth_writing(const StoredHead& before, const StoredHead& after) {
 
 Store::TierMetrics::TierMetrics(obs::Metrics& metrics, const Tier& tier)
     : read_seconds(metrics.histogram("nezha_cache_tier_read_seconds",
-                                     "Time to bring one record in from the tier's medium and to check it", kReadBounds,
-                                     {{"tier", tier.name()}})),
+                                     "Time to bring one piece of a body in from the tier's medium and to check it",
+                                     kReadBounds, {{"tier", tier.name()}})),
       hit_bytes(metrics.counter("nezha_cache_tier_hit_bytes_total", "Body bytes answered from the tier",
                                 {{"tier", tier.name()}})) {}
 
@@ -165,7 +165,7 @@ net::Task<StoredHeadPtr> Store::find(const CacheKey& key, const http::Fields& re
     if (!found.undecoded) co_return std::move(found.head);
     std::function<void()> work = [&] {
       ++cold_loads_;
-      const Result<void> ready = load(*found.record.place);
+      const Result<void> ready = tiers_[found.record.place->tier()]->make_ready(*found.record.place);
       StoredHeadPtr head = ready ? decode(hash, found.undecoded, found.record) : nullptr;
       if (head)
         decoded.push_back(std::move(head));
@@ -203,7 +203,7 @@ bool Store::is_ready(const PinnedBytes& piece) const {
   return !piece.place || tiers_[piece.place->tier()]->is_ready(*piece.place);
 }
 
-Result<void> Store::load(const Place& place) {
+Result<void> Store::load_piece(const Place& place) {
   const SteadyTime begin = deps_.clock.now();
   Result<void> ready = tiers_[place.tier()]->make_ready(place);
   tier_metrics_[place.tier()].read_seconds.observe(std::chrono::duration<double>(deps_.clock.now() - begin).count());
@@ -212,7 +212,7 @@ Result<void> Store::load(const Place& place) {
 
 net::Task<Result<void>> Store::make_ready(const PinnedBytes& piece) {
   Result<void> result = ok();
-  std::function<void()> work = [&] { result = load(*piece.place); };
+  std::function<void()> work = [&] { result = load_piece(*piece.place); };
   ++cold_loads_;
   co_await deps_.loaders.run(std::move(work));
   co_return result;
@@ -225,7 +225,7 @@ net::Task<Result<void>> Store::make_ready(const std::vector<PinnedBytes>& pieces
     for (size_t i = index + 1; i < end; ++i) {
       if (pieces[i].place) tiers_[pieces[i].place->tier()]->prefetch(*pieces[i].place);
     }
-    result = load(*pieces[index].place);
+    result = load_piece(*pieces[index].place);
   };
   ++cold_loads_;
   co_await deps_.loaders.run(std::move(work));
@@ -261,7 +261,7 @@ std::vector<Index::Entry> Store::decoded_entries(const KeyHash& hash) {
   for (auto& entry : entries) {
     if (entry.head) continue;
     const PinnedBytes& record = entry.record;
-    const Result<void> ready = load(*record.place);
+    const Result<void> ready = tiers_[record.place->tier()]->make_ready(*record.place);
     if (ready) entry.head = decode(hash, entry.generation, record);
     if (!entry.head) drop_damaged(hash, entry.generation);
   }

@@ -149,7 +149,7 @@ class Store {
 
   Store(std::vector<std::unique_ptr<Tier>> tiers, const StoreLimits& limits, StoreDeps deps);
   void recover();
-  Result<void> load(const Place& place);  // blocks
+  Result<void> load_piece(const Place& place);  // blocks; measured
   StoredHeadPtr decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record);
   void drop_damaged(const KeyHash& hash, uint64_t generation);
   Result<Tier::Appended> append(Tier& tier, Queue queue, const Record& record, std::string_view bytes);

@@ -81,7 +81,7 @@ TEST(Delivery, WhatATierReadsAndAnswersIsMeasured) {
   CacheUnderTest cache(origin.port(), options);
   EXPECT_EQ(cache.metric("nezha_cache_tier_read_seconds_count" + tier), 0);
   EXPECT_TRUE(cache.ask(get("/x")).body == body);
-  EXPECT_GE(cache.metric("nezha_cache_tier_read_seconds_count" + tier), 2) << "the head, and a piece or more";
+  EXPECT_GE(cache.metric("nezha_cache_tier_read_seconds_count" + tier), 1);
   EXPECT_GT(cache.metric("nezha_cache_tier_read_seconds_sum" + tier), 0);
 }
 
