@@ -45,7 +45,7 @@ class Session {
   net::Task<> take(Exchange exchange, http::RequestHead request, std::shared_ptr<FillTicket> ticket,
                    std::string cache_status);
   std::optional<Completion> completion_with(const std::shared_ptr<Fill>& fill);
-  net::Task<> take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket, http::ByteRange rest);
+  net::Task<Step> take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket, http::ByteRange rest);
   net::Task<> serve_stale(std::string cache_status);
   net::Task<> freshen(const Exchange& exchange);
   net::Task<> invalidate_named(const http::ResponseHead& answer);
@@ -312,8 +312,7 @@ net::Task<Session::Step> Session::complete() {
   const bool storable =
       may_stay(*known_, *refreshed(*known_, got.head.fields, Credentials::kNone, got.request_time, got.response_time));
   if (!storable) co_return Step::kForward;
-  co_await take_rest(std::move(got), ticket, rest);
-  co_return Step::kDone;
+  co_return co_await take_rest(std::move(got), ticket, rest);
 }
 
 // The whole of known_, when all that is missing of it is on its way with this fill.
@@ -335,20 +334,18 @@ std::string stored_or_not(const Fill& fill) {
   return fill.refusal() ? std::string("; detail=") + fill.refusal() : "; stored";
 }
 
-net::Task<> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket, http::ByteRange rest) {
+net::Task<Session::Step> Session::take_rest(Exchange exchange, std::shared_ptr<FillTicket> ticket,
+                                            http::ByteRange rest) {
   StoredHeadPtr head =
       refreshed(*known_, exchange.head.fields, Credentials::kNone, exchange.request_time, exchange.response_time);
   const auto fill =
       std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), rest.begin, rest.end);
   auto completion = completion_with(fill);
+  if (!completion) co_return Step::kForward;  // dropped meanwhile, by a write: the rest belongs to nothing
   start_fill(fill, std::move(exchange));
-  if (!completion) {  // given up meanwhile: what arrives is still good for the store
-    const Error lost{Remedy::kRetryLater, "stored bytes were given up while the rest was fetched"};
-    co_await answering_.source_failed(lost, "fwd=partial; detail=evicted");
-    co_return;
-  }
   std::string status = "fwd=partial; fwd-status=206" + stored_or_not(*fill);
   co_await answering_.completing(std::move(*completion), std::move(status), deps_.metrics.miss);
+  co_return Step::kDone;
 }
 
 net::Task<Session::Step> Session::forward() {

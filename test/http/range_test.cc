@@ -359,6 +359,34 @@ TEST(Completion, NeverMixesVersions) {
   }
 }
 
+// The object is overwritten while the rest is asked for: what was stored of it is gone, and nothing is left to
+// complete.
+TEST(Completion, OvertakenByAWriteAsksForAllOfIt) {
+  Event asked, written;
+  const std::string old_body = "0123456789", new_body = "ABCDEFGHIJ";
+  ScriptedOrigin origin{
+      [&, old_server = RangeOrigin(old_body)](OriginConnection& connection, const RecordedRequest& request) {
+        if (request.method() == "PUT") return void(connection.send(response(200, "", "")));
+        if (!request.has("Range")) return void(connection.send(response(200, "ETag: \"v2\"\r\n", new_body)));
+        if (request.has("If-Range")) {
+          asked.set();
+          written.wait();
+        }
+        old_server(connection, request);
+      }};
+  CacheUnderTest cache(origin.port());
+  ask_range(cache, "0-3");
+  ASSERT_TRUE(cache.wait_stored("/x"));
+  RawClient reader = cache.connect();
+  reader.send(get("/x"));
+  ASSERT_TRUE(asked.wait());
+  EXPECT_EQ(cache.ask(get("/x", "Content-Length: 0\r\n", "PUT")).status, 200);
+  written.set();
+  const ClientAnswer whole = reader.read_answer();
+  EXPECT_EQ(whole.status, 200) << whole.head;
+  EXPECT_EQ(whole.body, new_body);
+}
+
 // A signature may cover everything: such a request is never turned into another.
 TEST(Completion, IsNotForRequestsWithCredentials) {
   ScriptedOrigin origin{RangeOrigin("0123456789")};

@@ -35,7 +35,8 @@ struct ClientAnswer {
 class RawClient {
  public:
   explicit RawClient(uint16_t port, int receive_buffer_bytes = 0)
-      : socket_(connect_loopback(port, receive_buffer_bytes)) {}
+      : RawClient(connect_loopback(port, receive_buffer_bytes)) {}
+  explicit RawClient(Socket socket) : socket_(std::move(socket)) {}
 
   bool send(std::string_view bytes) { return socket_.send(bytes); }
   // The next answer. `to_head`: to a HEAD request.

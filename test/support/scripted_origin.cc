@@ -103,7 +103,7 @@ ScriptedOrigin::~ScriptedOrigin() {
   listening_.socket.shut();
   acceptor_.join();
   drop_connections();
-  for (auto& thread : threads_) thread.join();
+  for (auto& served : served_) served.thread.join();
 }
 
 void ScriptedOrigin::accept_loop() {
@@ -111,17 +111,21 @@ void ScriptedOrigin::accept_loop() {
     Socket accepted(::accept4(listening_.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (stopping_ || !accepted.open()) return;
     std::lock_guard lock(mutex_);
-    auto connection = std::make_shared<OriginConnection>(std::move(accepted), connections_.size());
-    connections_.push_back(connection);
-    threads_.emplace_back([this, connection] { serve(connection); });
+    served_.remove_if([](Served& served) {
+      if (served.ended) served.thread.join();
+      return served.ended;
+    });
+    Served& served = served_.emplace_back(std::move(accepted), accepted_++);
+    served.thread = std::thread([this, &served] { serve(served); });
   }
 }
 
-void ScriptedOrigin::serve(const std::shared_ptr<OriginConnection>& connection) {
-  while (!connection->over()) {
-    auto request = connection->read_head();
+void ScriptedOrigin::serve(Served& served) {
+  OriginConnection& connection = served.connection;
+  while (!connection.over()) {
+    auto request = connection.read_head();
     if (!request) break;
-    if (read_bodies_ && !connection->read_body(*request)) break;
+    if (read_bodies_ && !connection.read_body(*request)) break;
     Handler handler;
     {
       std::lock_guard lock(mutex_);
@@ -129,10 +133,11 @@ void ScriptedOrigin::serve(const std::shared_ptr<OriginConnection>& connection) 
       handler = handler_;
       changed_.notify_all();
     }
-    handler(*connection, *request);
+    handler(connection, *request);
   }
   std::lock_guard lock(mutex_);
-  connection->close();
+  connection.close();
+  served.ended = true;
 }
 
 void ScriptedOrigin::set_handler(Handler handler) {
@@ -143,6 +148,11 @@ void ScriptedOrigin::set_handler(Handler handler) {
 std::vector<RecordedRequest> ScriptedOrigin::requests() const {
   std::lock_guard lock(mutex_);
   return requests_;
+}
+
+void ScriptedOrigin::forget_requests() {
+  std::lock_guard lock(mutex_);
+  requests_.clear();
 }
 
 size_t ScriptedOrigin::count_if(const std::function<bool(const RecordedRequest&)>& wanted) const {
@@ -157,8 +167,8 @@ bool ScriptedOrigin::wait_for_count(size_t count) {
 
 void ScriptedOrigin::drop_connections() {
   std::lock_guard lock(mutex_);
-  for (auto& connection : connections_) {
-    if (connection->socket().open()) connection->socket().shut();
+  for (auto& served : served_) {
+    if (served.connection.socket().open()) served.connection.socket().shut();
   }
 }
 

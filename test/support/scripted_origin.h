@@ -6,7 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <memory>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -63,6 +63,8 @@ class ScriptedOrigin {
   uint16_t port() const { return listening_.port; }
   void set_handler(Handler handler);
   std::vector<RecordedRequest> requests() const;
+  // For tests of so many requests that keeping them all would be the test's own leak.
+  void forget_requests();
   size_t count() const { return requests().size(); }
   // Requests of which this is true.
   size_t count_if(const std::function<bool(const RecordedRequest&)>& wanted) const;
@@ -74,7 +76,13 @@ class ScriptedOrigin {
 
  private:
   void accept_loop();
-  void serve(const std::shared_ptr<OriginConnection>& connection);
+  struct Served {
+    Served(Socket socket, size_t number) : connection(std::move(socket), number) {}
+    OriginConnection connection;
+    std::thread thread;
+    bool ended = false;
+  };
+  void serve(Served& served);
 
   ListeningSocket listening_;
   const bool read_bodies_;
@@ -82,8 +90,8 @@ class ScriptedOrigin {
   std::condition_variable changed_;
   Handler handler_;
   std::vector<RecordedRequest> requests_;
-  std::vector<std::shared_ptr<OriginConnection>> connections_;
-  std::vector<std::thread> threads_;
+  std::list<Served> served_;
+  size_t accepted_ = 0;
   std::atomic<bool> stopping_{false};
   std::thread acceptor_;
 };

@@ -40,6 +40,8 @@ class Socket {
 
 // Connects, or aborts the test program.
 Socket connect_loopback(uint16_t port, int receive_buffer_bytes = 0);
+// For a peer that may be gone: then the socket is not open.
+Socket try_connect_loopback(uint16_t port, int receive_buffer_bytes = 0);
 
 struct ListeningSocket {
   Socket socket;

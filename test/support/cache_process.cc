@@ -1,0 +1,142 @@
+#include "test/support/cache_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "nezha/base/check.h"
+#include "nezha/base/text.h"
+#include "test/support/event.h"
+#include "test/support/raw_client.h"
+
+extern char** environ;
+
+namespace nezha::test {
+namespace {
+
+const std::string kListen = "listen: {http: [\"127.0.0.1:0\"], https: [\"127.0.0.1:0\"], admin: \"127.0.0.1:0\"}\n";
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+// The number at the end of the first whole line with this text.
+uint16_t port_in(const std::string& log, const std::string& text) {
+  const size_t begin = log.find(text);
+  const size_t end = begin == std::string::npos ? begin : log.find('\n', begin);
+  if (end == std::string::npos) return 0;
+  const size_t digits = log.find_last_not_of("0123456789", end - 1) + 1;
+  return static_cast<uint16_t>(std::atoi(log.c_str() + digits));
+}
+
+}  // namespace
+
+CacheProcess::CacheProcess(const std::string& configuration, std::vector<std::string> environment)
+    : config_path_(folder_.path() + "/cache.yaml"),
+      log_path_(folder_.path() + "/log"),
+      environment_(std::move(environment)) {
+  std::ofstream(config_path_) << kListen << configuration;
+}
+
+CacheProcess::~CacheProcess() {
+  if (process_ > 0) kill();
+}
+
+void CacheProcess::launch() {
+  NEZHA_CHECK(process_ < 0, "one process at a time");
+  std::filesystem::remove(log_path_);
+  // All that allocates comes before fork(): other threads may hold the allocator's locks.
+  std::vector<char*> environment;
+  for (const auto& entry : environment_) environment.push_back(const_cast<char*>(entry.c_str()));
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  environment.push_back(nullptr);
+  const char* const arguments[] = {
+      NEZHA_CACHE_PROGRAM, "--config", config_path_.c_str(), "--threads", "2", "--drain-seconds", "30", nullptr};
+  const pid_t parent = ::getpid();
+  process_ = ::fork();
+  NEZHA_CHECK(process_ >= 0, "fork");
+  if (process_ > 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int log = ::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (log < 0 || ::getppid() != parent || ::dup2(log, STDERR_FILENO) < 0) ::_exit(126);
+  ::execve(arguments[0], const_cast<char* const*>(arguments), environment.data());
+  ::_exit(127);
+}
+
+bool CacheProcess::wait_ready() {
+  bool ended = false;
+  const bool ready = eventually([&] {
+    siginfo_t info{};
+    ended = ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+    if (ended) return true;
+    const std::string text = log();
+    admin_port_ = port_in(text, "admin port port=");
+    if (admin_port_ == 0) return false;
+    http_port_ = port_in(text, "serving http address=");
+    https_port_ = port_in(text, "serving or relaying tls by server name address=");
+    return true;
+  });
+  return ready && !ended;
+}
+
+int CacheProcess::wait() {
+  int status = 0;
+  NEZHA_CHECK(::waitpid(process_, &status, 0) == process_, "a child is waited for once");
+  process_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+void CacheProcess::kill() {
+  ::kill(process_, SIGKILL);
+  (void)wait();
+}
+
+int CacheProcess::stop() {
+  ::kill(process_, SIGTERM);
+  return wait();
+}
+
+double CacheProcess::metric(const std::string& series) const {
+  RawClient client(try_connect_loopback(admin_port_));
+  if (!client.socket().open()) return -1;
+  const ClientAnswer answer = client.ask("GET /metrics HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
+  for (const auto line : split(answer.body, '\n')) {
+    if (line.starts_with(series + " ")) return std::stod(std::string(line.substr(series.size() + 1)));
+  }
+  return 0;
+}
+
+size_t CacheProcess::descriptors() const {
+  const std::filesystem::directory_iterator entries("/proc/" + std::to_string(process_) + "/fd");
+  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+}
+
+size_t CacheProcess::sockets() const {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process_) + "/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(entry.path(), gone).string().starts_with("socket:");
+  }
+  return count;
+}
+
+uint64_t CacheProcess::private_bytes() const {
+  const std::string status = text_of("/proc/" + std::to_string(process_) + "/status");
+  const std::string name = "RssAnon:";
+  const size_t at = status.find(name);
+  return at == std::string::npos ? 0 : std::strtoull(status.c_str() + at + name.size(), nullptr, 10) * 1024;
+}
+
+std::string CacheProcess::log() const { return text_of(log_path_); }
+
+}  // namespace nezha::test
