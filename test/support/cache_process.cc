@@ -116,19 +116,8 @@ double CacheProcess::metric(const std::string& series) const {
   return 0;
 }
 
-size_t CacheProcess::descriptors() const {
-  const std::filesystem::directory_iterator entries("/proc/" + std::to_string(process_) + "/fd");
-  return static_cast<size_t>(std::distance(begin(entries), end(entries)));
-}
-
-size_t CacheProcess::sockets() const {
-  size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process_) + "/fd")) {
-    std::error_code gone;
-    count += std::filesystem::read_symlink(entry.path(), gone).string().starts_with("socket:");
-  }
-  return count;
-}
+size_t CacheProcess::descriptors() const { return open_descriptors(std::to_string(process_)); }
+size_t CacheProcess::sockets() const { return open_sockets(std::to_string(process_)); }
 
 uint64_t CacheProcess::private_bytes() const {
   const std::string status = text_of("/proc/" + std::to_string(process_) + "/status");

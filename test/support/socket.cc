@@ -129,9 +129,18 @@ ListeningSocket listen_loopback(int backlog) {
 
 uint16_t dead_port() { return listen_loopback().port; }
 
-size_t open_descriptors() {
-  const std::filesystem::directory_iterator entries("/proc/self/fd");
+size_t open_descriptors(const std::string& process) {
+  const std::filesystem::directory_iterator entries("/proc/" + process + "/fd");
   return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+}
+
+size_t open_sockets(const std::string& process) {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + process + "/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(entry.path(), gone).string().starts_with("socket:");
+  }
+  return count;
 }
 
 }  // namespace nezha::test

@@ -52,7 +52,8 @@ ListeningSocket listen_loopback(int backlog = 1024);
 // A port of 127.0.0.1 on which nobody listens.
 uint16_t dead_port();
 
-// Open descriptors of this process.
-size_t open_descriptors();
+// Open descriptors of this process, or of another; how many of them are sockets.
+size_t open_descriptors(const std::string& process = "self");
+size_t open_sockets(const std::string& process = "self");
 
 }  // namespace nezha::test
