@@ -44,7 +44,7 @@ void send_bytes(OriginConnection& connection, const std::string& head, http::Byt
   if (!connection.send(head + "Content-Length: " + std::to_string(range.size_bytes()) + "\r\n\r\n")) return;
   for (uint64_t at = range.begin; at < range.end;) {
     const size_t size = static_cast<size_t>(std::min<uint64_t>(kStepBytes, range.end - at));
-    if (!connection.send(bytes_at(at, size))) return connection.close();
+    if (!connection.send(bytes_at(at, size))) return;
     at += size;
   }
 }

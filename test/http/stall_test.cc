@@ -138,7 +138,6 @@ TEST(StalledSource, WhileItTakesABody) {
         }
         // It is open and reads no more, until the cache has gone.
         EXPECT_TRUE(eventually([&] { return !connection.send("x"); }));
-        connection.close();
       },
       false);
   CacheUnderTest cache(origin.port());
@@ -198,7 +197,6 @@ TEST(StalledClient, InsideItsBody) {
           RecordedRequest request = head;
           whole = connection.read_body(request);
           cut = true;
-          connection.close();
         },
         false);
     CacheUnderTest cache(origin.port());
