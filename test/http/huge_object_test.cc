@@ -246,7 +246,7 @@ TEST_F(HugeObject, IsReadFromItsBeginning) {
   RawClient client = cache_->connect();
   client.send(get("/x"));
   const ClientAnswer head = client.read_head();
-  EXPECT_EQ(head.cache_status(), "nezha; fwd=partial; fwd-status=206; stored");
+  EXPECT_TRUE(head.cache_status().starts_with("nezha; fwd=partial; fwd-status=206")) << head.head;
   EXPECT_EQ(head.value("Content-Length"), std::to_string(kTotal));
   EXPECT_EQ(origin_.last().field("Range"), "bytes=0-5367660543");
   for (uint64_t at = 0; at < read_bytes; at += kMiB) {
