@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <mutex>
@@ -317,7 +318,8 @@ void Killed::one_life(CacheProcess& cache, std::mt19937_64& random) {
   cache.launch();
   if (random() % 16 == 0) {  // sometimes while it still reads its tiers in
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 50'000));
-    return cache.kill();
+    EXPECT_EQ(cache.kill(), -SIGKILL) << cache.log();
+    return;
   }
   ASSERT_TRUE(cache.wait_ready()) << cache.log();
   {
@@ -331,7 +333,7 @@ void Killed::one_life(CacheProcess& cache, std::mt19937_64& random) {
   // Not at a step's end, but anywhere.
   std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
   shared_.door.shut();
-  cache.kill();
+  EXPECT_EQ(cache.kill(), -SIGKILL) << "it ended by itself: " << cache.log();
   origin_.forget_requests();
 }
 

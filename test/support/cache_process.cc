@@ -49,7 +49,7 @@ CacheProcess::CacheProcess(const std::string& configuration, std::vector<std::st
 }
 
 CacheProcess::~CacheProcess() {
-  if (process_ > 0) kill();
+  if (process_ > 0) (void)kill();
 }
 
 void CacheProcess::launch() {
@@ -96,9 +96,9 @@ int CacheProcess::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-void CacheProcess::kill() {
+int CacheProcess::kill() {
   ::kill(process_, SIGKILL);
-  (void)wait();
+  return wait();
 }
 
 int CacheProcess::stop() {

@@ -24,8 +24,8 @@ class CacheProcess {
   void launch();
   // True when it serves; false when it ended before, or the watchdog ended the wait.
   bool wait_ready();
-  void kill();  // SIGKILL; returns when it is gone
-  // SIGTERM; its exit status, negative for a signal's number.
+  // SIGKILL or SIGTERM; returns when it is gone: its exit status, or the signal that ended it, as a negative number.
+  int kill();
   int stop();
 
   uint16_t port() const { return http_port_; }
