@@ -98,10 +98,7 @@ class PoolWorkers final : public Workers {
 
 }  // namespace
 
-Task<> yield() {
-  const auto executor = co_await asio::this_coro::executor;
-  co_await asio::post(executor, use_task);
-}
+Task<> yield() { return asio::post(use_task); }
 
 std::unique_ptr<Workers> make_workers(size_t threads) { return std::make_unique<PoolWorkers>(threads); }
 
