@@ -21,22 +21,26 @@ class Store::Reclaim {
   }
 
   Result<void> run() {
-    Result<void> carried = carry_tombstones();
-    if (!carried && carried.error().remedy == Remedy::kRetryLater) {
-      tier_.put_back(victim_);
-      return carried;
+    Result<void> done = reclaim();
+    for (const auto& [key, generation] : forbid_later_) {
+      if (Tier* full = store_.forbid_evicted(key, generation)) store_.abandon(*full, "no room for a tombstone");
+      store_.index_.forbidden(key);
     }
-    Result<void> visited = carried;
-    if (visited && !lower_) {  // the policy is asked for an object's share of the segment as a whole
-      visited = visit([&](const Record& record, const Place& place) {
-        if (store_.index_.liveness(record, place).live) sizes_[record.generation] += place.size_bytes;
-      });
-    }
-    if (visited) visited = visit([&](const Record& record, const Place& place) { save(record, place); });
-    if (!visited) {
-      retire(visited.error().message);
+    return done;
+  }
+
+ private:
+  Result<void> reclaim() {
+    Result<void> ready = read();
+    if (ready) ready = tier_.carry_tombstones(tombstones_);
+    if (!ready && ready.error().remedy == Remedy::kRetryLater) return put_back(ready);
+    if (!ready) {  // what lies there unseen may be in the index, or forbid something: it stays as it is
+      retire(ready.error().message);
       return ok();
     }
+    for (const auto& [record, place] : records_) save(record, place);
+    Result<void> forbidden = forbid_heads();
+    if (!forbidden) return put_back(forbidden);
     // Wiped before it is forgotten: an invalidation that finds nothing in the index writes no tombstone, and then
     // nothing may lie here that a restart would bring back.
     Result<void> wiped = tier_.wipe(victim_);
@@ -44,51 +48,62 @@ class Store::Reclaim {
       store_.abandon(tier_, wiped.error().message);
       return wiped;
     }
-    visited = visit([&](const Record& record, const Place& place) { forget(record, place); });
-    if (visited && tier_.is_indexed(victim_)) visited = fail(Remedy::kGiveUp, "the index knows more than lies there");
-    if (visited)
-      tier_.give_back(victim_);
+    for (const auto& [record, place] : records_) forget(record, place);
+    if (tier_.is_indexed(victim_))
+      retire("the index knows more than lies there");
     else
-      retire(visited.error().message);
-    for (const auto& [key, generation] : forbidden_) {
-      if (!store_.forbid_evicted(key, generation)) store_.abandon(tier_, "no room for a tombstone");
-      store_.index_.forbidden(key);
-    }
+      tier_.give_back(victim_);
     return ok();
   }
 
- private:
-  template <class Visit>
-  Result<void> visit(const Visit& visit) {
-    return tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
-      if (!is_tombstone(record)) visit(record, place);
-    });
+  Result<void> put_back(Result<void> reason) {
+    tier_.put_back(victim_);
+    return reason;
   }
 
-  // What lies there unseen may be in the index, or forbid something: it stays as it is.
   void retire(const std::string& reason) {
-    store_.deps_.log.warning("a segment cannot be read, and is kept out of use",
+    store_.deps_.log.warning("a segment cannot be reclaimed, and is kept out of use",
                              {{"tier", tier_.name()}, {"reason", reason}});
     tier_.retire(victim_);
   }
 
-  // On the medium for good before the segment they lie in is wiped.
-  Result<void> carry_tombstones() {
-    Result<void> carried = ok();
-    Result<void> visited = tier_.visit_victim(victim_, [&](const Record& record, const Place&) {
-      if (is_tombstone(record) && carried && tier_.tombstone_needed(record, victim_))
-        carried = tier_.carry_tombstone(record);
-    });
-    if (!visited) return visited;
-    if (!carried) return carried;
-    return tier_.sync_carried();
+  Result<void> read() {
+    NEZHA_TRY(tier_.visit_victim(victim_, [&](const Record& record, const Place& place) {
+      if (!is_tombstone(record))
+        records_.emplace_back(record, place);
+      else if (tier_.tombstone_needed(record, victim_))
+        tombstones_.push_back(record);
+    }));
+    if (lower_) return ok();
+    for (const auto& [record, place] : records_) {  // the policy is asked for an object's share of the segment
+      if (store_.index_.liveness(record, place).live) sizes_[record.generation] += place.size_bytes;
+    }
+    return ok();
   }
 
   void save(const Record& record, const Place& place) {
     const Index::Liveness state = store_.index_.liveness(record, place);
     if (!state.live) return;
     if (keeps(record, state) && move(record, place, tier_, true)) return;
-    if (lower_ && !state.elsewhere) move(record, place, *lower_, false);
+    if (lower_ && !state.elsewhere && move(record, place, *lower_, false)) return;
+    if (record.kind == RecordKind::kHead && state.heads_left) lost_heads_.emplace(record.generation, record.key);
+  }
+
+  // An older head in another segment must not be in force again once the one here is wiped, not even after power is
+  // lost.
+  Result<void> forbid_heads() {
+    std::vector<Record> tombstones;
+    for (const auto& [generation, key] : lost_heads_) {
+      tombstones.insert(tombstones.end(), 2, {RecordKind::kGenerationTombstone, key, generation, 0});
+    }
+    for (auto& tier : store_.tiers_) {
+      if (!tier->durable() || tier->abandoned()) continue;
+      const Result<void> carried = tier->carry_tombstones(tombstones);
+      if (carried) continue;
+      if (carried.error().remedy == Remedy::kRetryLater) return carried;
+      store_.abandon(*tier, carried.error().message);
+    }
+    return tier_.abandoned() ? fail(Remedy::kGiveUp, "the tier was given up") : Result<void>(ok());
   }
 
   void forget(const Record& record, const Place& place) {
@@ -96,10 +111,11 @@ class Store::Reclaim {
     if (!state.live) return;
     // Heads of it that lie in segments that are still there must not come back without their bytes; and from when the
     // index does not know them any more, an invalidation does not reach them.
-    const bool forbidden = state.heads_left && store_.forbid_evicted(record.key, record.generation);
+    const bool forbidden = lost_heads_.contains(record.generation) ||
+                           (state.heads_left && !store_.forbid_evicted(record.key, record.generation));
     const Index::Forgotten forgotten = store_.index_.forget(record, place, forbidden);
     if (!forgotten.dropped) return;
-    if (forgotten.heads_left && !forbidden) forbidden_.emplace_back(record.key, record.generation);
+    if (forgotten.heads_left && !forbidden) forbid_later_.emplace_back(record.key, record.generation);
     if (!lower_) store_.policy_->on_evicted(record.key.query, sizes_[record.generation], victim_.queue);
   }
 
@@ -118,15 +134,15 @@ class Store::Reclaim {
   bool move(const Record& record, const Place& place, Tier& to, bool kept) {
     if (!tier_.make_ready(place)) return false;  // damaged: nobody shall have it
     const PinnedBytes pinned = tier_.pin(place);
+    // It may be dropped meanwhile, and the tombstone of that need not reach as far as where the copy lies.
+    store_.index_.forbid_later(record.key);
     const auto appended =
         kept ? to.append_kept(record, pinned.bytes) : store_.append(to, Queue::kProbation, record, pinned.bytes);
-    if (!appended) return false;
-    // Dropped meanwhile: the tombstone of that may not reach as far as where the copy lies.
-    if (!store_.index_.move(record, place, appended.value().place)) {
-      store_.index_.forbid_later(record.key);
-      forbidden_.emplace_back(record.key, record.generation);
-    }
-    return true;
+    if (appended && !store_.index_.move(record, place, appended.value().place))
+      forbid_later_.emplace_back(record.key, record.generation);
+    else
+      store_.index_.forbidden(record.key);
+    return static_cast<bool>(appended);
   }
 
   Store& store_;
@@ -136,7 +152,10 @@ class Store::Reclaim {
   const bool keep_read_;
   std::unordered_map<uint64_t, uint64_t> sizes_;  // of live records, by generation
   std::unordered_map<uint64_t, bool> kept_;       // by generation
-  std::vector<std::pair<KeyHash, uint64_t>> forbidden_;
+  std::vector<std::pair<Record, Place>> records_;
+  std::vector<Record> tombstones_;                          // still needed
+  std::unordered_map<uint64_t, KeyHash> lost_heads_;        // heads in force that go with the segment, by generation
+  std::vector<std::pair<KeyHash, uint64_t>> forbid_later_;  // once there is room
 };
 
 Result<void> Store::make_room(Tier& tier) {
@@ -166,17 +185,19 @@ Result<void> Store::reclaim_one(Tier& tier, bool keep_read) {
   return Reclaim(*this, tier, *victim, keep_read).run();
 }
 
-// Within a reclaim, where no other room can be made. False when there was none.
-bool Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
-  bool all = true;
+// Within a reclaim, where no other room can be made.
+Tier* Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
+  Tier* full = nullptr;
   for (auto& tier : tiers_) {
     if (!tier->durable() || tier->abandoned()) continue;
     const Result<void> written = tier->append_tombstone({RecordKind::kGenerationTombstone, hash, generation, 0}, false);
     if (written) continue;
-    all &= written.error().remedy != Remedy::kRetryLater;
-    if (written.error().remedy != Remedy::kRetryLater) abandon(*tier, written.error().message);
+    if (written.error().remedy == Remedy::kRetryLater)
+      full = tier.get();
+    else
+      abandon(*tier, written.error().message);
   }
-  return all;
+  return full;
 }
 
 void Store::abandon(Tier& tier, const std::string& reason) {

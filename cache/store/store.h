@@ -154,7 +154,7 @@ class Store {
   void drop_damaged(const KeyHash& hash, uint64_t generation);
   Result<Tier::Appended> append(Tier& tier, Queue queue, const Record& record, std::string_view bytes);
   void forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable);
-  bool forbid_evicted(const KeyHash& hash, uint64_t generation);
+  Tier* forbid_evicted(const KeyHash& hash, uint64_t generation);  // a tier without room for it, or null
   void abandon(Tier& tier, const std::string& reason);
   Result<Tier::Appended> append_head(Queue queue, const Record& record, const StoredHead& head);
   std::vector<Index::Entry> decoded_entries(const KeyHash& hash);

@@ -153,10 +153,7 @@ Result<void> Tier::save_tombstones(const std::vector<SegmentPtr>& dropped) {
       if (is_tombstone(record) && older_records(record.offset, nullptr)) tombstones_.push_back(record);
     }));
   }
-  for (const Record& tombstone : tombstones_) {
-    NEZHA_TRY(carry_tombstone(tombstone));
-  }
-  return sync_carried();
+  return carry_tombstones(tombstones_);
 }
 
 Result<void> Tier::visit_recovered(const Visit& visit) {

@@ -72,10 +72,7 @@ Result<Tier::Appended> Tier::append_kept(const Record& record, std::string_view 
 
 // In main, whose segments live longest: a tombstone is carried on for as long as it is needed.
 Result<void> Tier::append_tombstone(Record tombstone, bool durable) {
-  {
-    std::lock_guard lock(mutex_);
-    if (tombstone.offset == 0) tombstone.offset = next_sequence_;
-  }
+  if (tombstone.offset == 0) tombstone.offset = next_sequence();
   for (int copy = 0; copy < 2; ++copy) {
     NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
     if (!durable) continue;
@@ -84,18 +81,12 @@ Result<void> Tier::append_tombstone(Record tombstone, bool durable) {
   return ok();
 }
 
-Result<void> Tier::carry_tombstone(const Record& tombstone) {
-  NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
-  std::lock_guard lock(mutex_);
-  carried_.push_back(appended.place);
-  return ok();
-}
-
-Result<void> Tier::sync_carried() {
+Result<void> Tier::carry_tombstones(const std::vector<Record>& tombstones) {
   std::vector<Place> carried;
-  {
-    std::lock_guard lock(mutex_);
-    carried.swap(carried_);
+  for (Record tombstone : tombstones) {
+    if (tombstone.offset == 0) tombstone.offset = next_sequence();
+    NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
+    carried.push_back(appended.place);
   }
   // Neighbours share a page: the last of each group of them stands for all.
   for (size_t i = 0; i < carried.size(); ++i) {
@@ -106,6 +97,11 @@ Result<void> Tier::sync_carried() {
     NEZHA_TRY(sync_record(carried[i]));
   }
   return ok();
+}
+
+uint64_t Tier::next_sequence() const {
+  std::lock_guard lock(mutex_);
+  return next_sequence_;
 }
 
 Result<void> Tier::sync_record(const Place& place) {

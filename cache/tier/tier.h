@@ -89,9 +89,8 @@ class Tier {
   // Writes a tombstone, twice, so that one damaged descriptor does not bring back what it forbids; outlives power when
   // it returns and `durable` is set. Blocks. Fails as append() does.
   Result<void> append_tombstone(Record tombstone, bool durable);
-  // For one that was found in a segment being reclaimed: writes it once more; sync_carried() makes it outlive power.
-  Result<void> carry_tombstone(const Record& tombstone);
-  Result<void> sync_carried();
+  // The same for many, each once, all of which outlive power when it returns.
+  Result<void> carry_tombstones(const std::vector<Record>& tombstones);
 
   // REQUIRES: the caller knows that the segment was not given back: it holds the index's lock, or another pin.
   PinnedBytes pin(const Place& place) const;
@@ -186,6 +185,7 @@ class Tier {
   void renew_released();
   Result<SegmentPtr> take_free(bool may_use_last);
   Result<void> write_header(Segment& segment, Queue queue);
+  uint64_t next_sequence() const;
   Result<void> sync_record(const Place& place);
   bool older_records(uint64_t up_to_sequence, const Segment* except) const;  // REQUIRES: mutex_ held
   std::vector<SegmentPtr> take_released();
@@ -219,7 +219,6 @@ class Tier {
   std::deque<SegmentPtr> free_;
   std::vector<SegmentPtr> released_;  // reclaimed while still being read
   std::vector<SegmentPtr> retired_;
-  std::vector<Place> carried_;  // not yet synced
   std::atomic<bool> abandoned_{false};
   bool growing_ = true;  // the medium has had room so far
   std::atomic<size_t> dead_segments_{0};

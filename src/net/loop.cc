@@ -310,7 +310,7 @@ class AsioLoop final : public Loop {
   }
 
   Deadlines deadlines_;  // before the context: sockets in pending handlers outlive nothing they use
-  asio::io_context context_{1};  // one thread runs it
+  asio::io_context context_;
   std::vector<std::unique_ptr<Periodic>> periodic_;
   asio::executor_work_guard<Executor> work_;
 };

@@ -123,6 +123,11 @@ class Model {
     const auto head = box_->find(key);
     if (!head) return;
     ASSERT_TRUE(allowed(object, head->etag->text)) << "object " << object << " answers as " << head->etag->text;
+    const auto revisions = revisions_.find({object, head->generation});
+    if (revisions != revisions_.end()) {
+      ASSERT_TRUE(revisions->second.contains(revision_of(*head)))
+          << "object " << object << " answers under the head of second '" << revision_of(*head) << "'";
+    }
     const Version version{object, std::atoi(head->etag->text.c_str() + head->etag->text.find('-') + 1)};
     const std::string wanted = version.body();
     ASSERT_EQ(*head->total_bytes, wanted.size());
@@ -168,6 +173,7 @@ class Model {
     EXPECT_FALSE(fill.ticket->doomed);
     fill.generation = opened.value()->generation;
     allowed_[fill.version.object] = {fill.version.etag()};
+    revisions_[{fill.version.object, fill.generation}] = {revision_of(*opened.value())};
     return true;
   }
 
@@ -226,6 +232,11 @@ class Model {
     cache::complete(*next);
     const auto in_force = box_->refresh(key_of(object), head, next);
     ASSERT_TRUE(!in_force || in_force->etag->text == head->etag->text);
+    if (in_force) revisions_[{object, in_force->generation}] = {revision_of(*in_force)};
+  }
+
+  static std::string revision_of(const cache::StoredHead& head) {
+    return std::string(head.fields.find("X-Seen").value_or(""));
   }
 
   void drop(size_t object) {
@@ -244,11 +255,22 @@ class Model {
     if (disks_.size() == 1 && dice(3) != 0) {
       disks_[0].copy_later(dice(6), random_());
       const auto allowed_before = allowed_;
-      dice(2) ? invalidate(object) : go_on();
+      const auto revisions_before = revisions_;
+      switch (dice(3)) {
+        case 0:
+          invalidate(object);
+          break;
+        case 1:
+          refresh(object);
+          break;
+        default:
+          go_on();
+      }
       copies[0] = disks_[0].take_copy();
       // What was not finished may have happened or not.
       if (copies[0]) {
         for (const auto& [key, etags] : allowed_before) allowed_[key].insert(etags.begin(), etags.end());
+        for (const auto& [key, seen] : revisions_before) revisions_[key].insert(seen.begin(), seen.end());
       }
     }
     fills_.clear();
@@ -289,6 +311,8 @@ class Model {
   std::unique_ptr<StoreBox> box_;
   std::map<size_t, int> origin_;
   std::map<size_t, std::set<std::string>> allowed_;  // by object
+  // What of a generation's heads may be in force, by object and generation.
+  std::map<std::pair<size_t, uint64_t>, std::set<std::string>> revisions_;
   std::vector<SlowFill> fills_;
   int second_ = 0;
   size_t hits_ = 0;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "test/support/event.h"
@@ -307,6 +308,49 @@ TEST_P(StoreTiers, DemoteAndPromote) {
   }
   EXPECT_GT(again, found / 2);
   for (const auto& tier : box_->store().tier_states()) EXPECT_LE(tier.used_bytes, tier.size_bytes) << tier.name;
+}
+
+// A head in force that goes with its segment leaves older ones of its object elsewhere: whenever the process dies
+// meanwhile, none of them may be in force again.
+TEST(StoreDeaths, OlderHeadsStayOutOfForceWhileASegmentIsGivenUp) {
+  constexpr size_t kObjects = 200, kBusy = 3;
+  const auto key = [](size_t i) { return CacheKey{"data.example/" + std::to_string(i), ""}; };
+  const auto revision = [](const StoredHead& head) { return std::string(head.fields.find("X-Revision").value_or("")); };
+  std::map<size_t, std::string> in_force;
+  size_t looks = 0, old = 0;
+  TestDisk disk;
+  Faults faults;
+  StoreBox box(make_faulty_medium(disk.medium(), faults), kSize, kSegment);
+  const auto look = [&] {  // as if it died now
+    const TestDisk copy = disk.copy();
+    StoreBox after(copy.medium(), kSize, kSegment);
+    for (const auto& [object, newest] : in_force) {
+      const auto head = after.find(key(object));
+      if (head) old += revision(*head) < newest;
+    }
+    ++looks;
+  };
+  std::mt19937_64 random(1);
+  for (int step = 0; step < 8000; ++step) {
+    // Most are confirmed so rarely that their heads grow old in force.
+    const size_t object = random() % (random() % 5 == 0 ? kObjects : kBusy);
+    const auto head = box.find(key(object));
+    if (!head) {
+      in_force.erase(object);
+      (void)box.put(key(object), head_of("\"v\"", 300), pattern_bytes(300, object));
+      continue;
+    }
+    auto next = std::make_shared<StoredHead>(*head);
+    next->fields.set("X-Revision", std::to_string(100'000 + step));
+    next->fields.set("X-Padding", std::string(1500, 'x'));
+    complete(*next);
+    faults.before(Call::kSync, look);  // those of a segment that is wiped, among others
+    const auto refreshed = box.refresh(key(object), head, next);
+    faults.before(Call::kSync, nullptr);
+    if (refreshed) in_force[object] = revision(*refreshed);
+  }
+  EXPECT_GT(looks, 20u);
+  EXPECT_EQ(old, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, StoreTiers,
