@@ -97,7 +97,7 @@ Fill::~Fill() {
 
 std::unique_ptr<BodySource> Fill::reader(uint64_t position) {
   std::lock_guard lock(mutex_);
-  if (failed_ || dropped_) return nullptr;
+  if (failed_ || gone_) return nullptr;
   auto reader = std::make_unique<Reader>(shared_from_this(), position);
   readers_.push_back(reader.get());
   return reader;
@@ -109,6 +109,7 @@ net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
   by_pieces_ =
       head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
   Result<void> result = co_await read_all(pool, *exchange.connection);
+  if (!result) refuse_readers(result.error());
   co_await writing_done(0);
   if (result && exchange.head.keep_alive) pool.release(exchange.origin, std::move(exchange.connection));
   exchange.connection.reset();
@@ -185,7 +186,7 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
 
 bool Fill::closed() const {
   std::lock_guard lock(mutex_);
-  return !storing_ && dropped_;
+  return failed_ || (!storing_ && gone_);
 }
 
 bool Fill::storing() const {
@@ -301,7 +302,10 @@ net::Task<bool> Fill::may_go_on() {
       std::lock_guard lock(mutex_);
       if (storing_) co_return true;
       release_passed();
-      if (readers_.empty()) co_return false;
+      if (readers_.empty()) {
+        gone_ = true;  // at once: nobody may join what is about to end
+        co_return false;
+      }
       // Pieces that are safe in the tier cost no memory; they are not what fills the window.
       const auto in_memory =
           std::count_if(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.buffer != nullptr; });
@@ -315,23 +319,26 @@ void Fill::release_passed() {
   // Until the end, newcomers may start from the beginning; afterwards they find it in the store.
   if ((storing_ && !complete_) || writing_) return;
   // Those of a relay, too, while its window has room for them.
-  if (!storing_ && !dropped_ && pieces_.size() < limits::kFillWindowPieces) return;
+  if (!storing_ && !gone_ && pieces_.size() < limits::kFillWindowPieces) return;
   uint64_t slowest = available_;
   for (const Reader* reader : readers_) slowest = std::min(slowest, reader->position());
   while (!pieces_.empty() && pieces_.front().size_bytes > 0 &&
          pieces_.front().offset + pieces_.front().size_bytes <= slowest && pieces_.size() > 1) {
     pieces_.pop_front();
-    dropped_ = true;
+    gone_ = true;
   }
+}
+
+// Those it has learn of the failure when they have read what came before it.
+void Fill::refuse_readers(const Error& error) {
+  std::lock_guard lock(mutex_);
+  failed_ = error;
 }
 
 void Fill::finish(const Result<void>& result) {
   {
     std::lock_guard lock(mutex_);
-    if (result)
-      complete_ = true;
-    else
-      failed_ = result.error();
+    complete_ = result.has_value();
   }
   ticket_->ended = true;
   // Readers may hold on to the fill for long: what it holds of others' budgets goes back now.

@@ -41,13 +41,13 @@ class Fill : public std::enable_shared_from_this<Fill> {
   // Reads the body to its end. The connection goes back to the pool if it can be used again.
   net::Task<> run(UpstreamPool& pool, Exchange exchange);
 
-  // Null when the fill can take no more readers (a relay that has let go of its first bytes). Starts at `begin` of the
-  // wanted range.
+  // Null when the fill can take no more readers (a relay that has let go of its first bytes, or ends). Starts at
+  // `begin` of the wanted range.
   std::unique_ptr<BodySource> reader(uint64_t position);
 
   // Why it is not going to be stored, for Cache-Status; null when it is, unless the medium fails.
   const char* refusal() const { return refusal_; }
-  // A relay that takes no more readers: who comes now begins another.
+  // It takes no more readers, nor will it be in the store: who comes now begins another.
   bool closed() const;
 
   const StoredHeadPtr& head() const { return head_; }
@@ -81,6 +81,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   bool open(StoredHeadPtr head);
   net::Task<> publish_whole();
   void release_passed();  // REQUIRES: mutex_ held
+  void refuse_readers(const Error& error);
   void finish(const Result<void>& result);
 
   FillDeps deps_;
@@ -103,7 +104,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   net::Notification consumed_;  // a reader moved on or left
   net::Notification written_;   // a worker is done
   std::deque<Piece> pieces_;    // behind those that all readers of a relay have passed
-  bool dropped_ = false;        // there were such
+  bool gone_ = false;           // there were such, or nobody is to have them any more
   uint64_t available_;
   bool storing_ = true;
   size_t to_write_ = 0;   // full pieces that a worker has not stored yet, the last ones

@@ -273,7 +273,9 @@ net::Task<Session::Step> Session::collapse() {
       answered = co_await answering_.from_fill(outcome.fill, std::move(status));
     }
     if (answered) co_return Step::kDone;
-    // A fill that takes no more readers has usually just been published.
+    // Whoever came too late for a relay gathers again: the first of them leads the next one.
+    if (outcome.fill->closed()) co_return Step::kCollapse;
+    // Any other fill that takes no more readers has usually just been published.
     if (!looked_again_) {
       looked_again_ = true;
       co_return Step::kLookUp;

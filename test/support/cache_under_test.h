@@ -58,6 +58,7 @@ class CacheUnderTest {
 
   TestClock& clock() { return clock_; }
   cache::Store& store() { return *store_; }
+  net::Workers& workers() { return *workers_; }
   size_t connections() const;
   bool drain(SteadyTime deadline);  // cache::Server::drain()
   // The value of a series, 0 when there is none: `nezha_cache_requests_total{result="hit"}`.
