@@ -96,7 +96,12 @@ class Attempt {
   Attempt(UpstreamPool& pool, Connection& connection, const http::RequestHead& request, RequestSide* side)
       : pool_(pool), connection_(connection), request_(request), side_(side) {}
 
-  bool body_begun() const { return body_begun_; }
+  // After a failure: whether it was that of a connection which had ended, or still carried more of its last answer than
+  // that had announced. Then nobody has seen this attempt, and another connection may do better.
+  bool may_repeat() const {
+    const bool untouched = connection_.received_bytes() == received_before_;
+    return !body_begun_ && !client_failed_ && (untouched || refused_first_);
+  }
 
   net::Task<Result<http::ResponseHead>> run() {
     const std::string text = http::serialise(request_);
@@ -123,6 +128,7 @@ class Attempt {
     if (!step) co_return step.error();
     if (step.value().kind == http::HeadStep::Kind::kNeedMore)
       co_return fail(Remedy::kRetryHere, "the upstream closed the connection without an answer");
+    refused_first_ = step.value().kind == http::HeadStep::Kind::kBad && interims_ == 0;
     if (step.value().kind == http::HeadStep::Kind::kBad)
       co_return fail(Remedy::kFixInput, "the upstream's answer is not valid HTTP: " + step.value().reason);
     if (head.status == 101) co_return fail(Remedy::kFixInput, "the upstream switched protocols without being asked");
@@ -132,8 +138,10 @@ class Attempt {
     }
     continued_ |= head.status == 100;
     if (++interims_ > limits::kInterimsMax) co_return fail(Remedy::kFixInput, "the upstream sends 1xx without end");
-    if (side_) NEZHA_CO_DO(co_await side_->interim(head));
-    co_return ok();
+    if (!side_) co_return ok();
+    const Result<void> relayed = co_await side_->interim(head);
+    client_failed_ = !relayed;
+    co_return relayed;
   }
 
   // Until a 100 or a final answer comes, or the client has waited long enough to send its body anyway.
@@ -159,7 +167,10 @@ class Attempt {
         NEZHA_CO_DO(co_await read_head());
         continue;
       }
-      NEZHA_CO_TRY(const size_t got, co_await side_->read_body(buffer));
+      const Result<size_t> read = co_await side_->read_body(buffer);
+      client_failed_ = !read;
+      if (!read) co_return read.error();
+      const size_t got = read.value();
       body_begun_ = true;
       const Result<void> sent = co_await send_piece({buffer.data(), got}, chunked);
       if (!sent) {
@@ -186,7 +197,10 @@ class Attempt {
   Connection& connection_;
   const http::RequestHead& request_;
   RequestSide* side_;
+  const uint64_t received_before_ = connection_.received_bytes();
   bool body_begun_ = false;
+  bool client_failed_ = false;
+  bool refused_first_ = false;  // what should have been the first head is no HTTP
   bool body_sent_ = false;
   bool continued_ = false;
   size_t interims_ = 0;
@@ -209,7 +223,6 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
     if (!acquired) co_return acquired.error();
     const bool reused = acquired.value().reused;
     out.connection = std::move(acquired.value().connection);
-    const uint64_t received_before = out.connection->received_bytes();
     Attempt attempt(pool, *out.connection, request, side);
     auto head = co_await attempt.run();
     if (head) {
@@ -218,10 +231,7 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
       out.connection->begin_body(out.head.framing);
       co_return out;
     }
-    const bool untouched = out.connection->received_bytes() == received_before;
-    // No HTTP on a connection that has answered before: more of its last answer than that had announced.
-    const bool surplus = head.error().remedy == Remedy::kFixInput;
-    if (!reused || attempt.body_begun() || !(untouched || surplus)) co_return head.error();
+    if (!reused || !attempt.may_repeat()) co_return head.error();
     fresh = true;
   }
 }

@@ -83,8 +83,8 @@ class RequestSide {
 };
 
 // Sends `request` (fields ready for the wire) and reads the final response head. A pooled connection that was closed
-// meanwhile, or says what is not HTTP, is replaced once, as long as nothing of a body was sent. `side` may be null: no
-// body, interims dropped.
+// meanwhile, or says what is not HTTP before anything else, is replaced once, as long as nothing of a body was sent.
+// `side` may be null: no body, interims dropped.
 // Fails with kAbsent, kTimedOut, kRetryLater or kRetryHere (no connection, no answer) or kFixInput (the answer is not
 // HTTP).
 net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const http::RequestHead& request,

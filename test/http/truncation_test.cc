@@ -181,6 +181,38 @@ TEST(OverLongBodies, ARestThatIsNoHttpCostsTheConnectionOnly) {
   EXPECT_EQ(origin.last().connection, 1u);
 }
 
+// What fails for any other reason is not asked twice, and no interim answer is seen twice.
+TEST(UsedConnections, AreNoReasonToRepeatWhatFailsOtherwise) {
+  const std::string kHint = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+  std::string endless;
+  for (int i = 0; i < 1100; ++i) endless += kHint;
+  struct Way {
+    std::string name, request, answer;
+    size_t interims;
+  };
+  const Way ways[] = {
+      {"another protocol", get("/second"), "HTTP/1.1 101 Switching Protocols\r\n\r\n", 0},
+      {"interims without end", get("/second"), endless, 1000},
+      {"nonsense behind an interim", get("/second"), kHint + "no HTTP\r\n\r\n", 1},
+      {"the client's own mistake", get("/second", "Transfer-Encoding: chunked\r\n", "PUT") + "no size\r\n", "", 0}};
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.name);
+    ScriptedOrigin origin(
+        [&](OriginConnection& connection, const RecordedRequest& request) {
+          connection.send(request.target() == "/first" ? response(200, kFields, "good") : way.answer);
+        },
+        false);
+    CacheOptions options;
+    options.loops = 1;
+    CacheUnderTest cache(origin.port(), options);
+    EXPECT_TRUE(cache.ask(get("/first")).complete());
+    const ClientAnswer answer = cache.ask(way.request);
+    EXPECT_GE(answer.status, 400);
+    EXPECT_EQ(answer.interims.size(), way.interims);
+    EXPECT_EQ(origin.count(), 2u);
+  }
+}
+
 TEST(OverLongBodies, ARangeLongerThanItsHeadIsNoRange) {
   ScriptedOrigin origin([&](OriginConnection& connection, const RecordedRequest&) {
     connection.send("HTTP/1.1 206 Partial Content\r\n" + kFields +
