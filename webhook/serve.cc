@@ -15,6 +15,7 @@
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
 #include "nezha/base/text.h"
+#include "nezha/net/reuse_address.h"
 #include "webhook/admit.h"
 #include "webhook/certificate_chooser.h"
 #include "webhook/connection_threads.h"
@@ -43,12 +44,6 @@ class Edge final : public httplib::SSLServer {
   void close_unserved() { ::close(svr_sock_.exchange(INVALID_SOCKET)); }
   bool widen_backlog() const { return ::listen(svr_sock_, kBacklog) == 0; }
 };
-
-// SO_REUSEPORT, the library's default, would let a second server share the port unseen.
-void reuse_address(socket_t descriptor) {
-  const int yes = 1;
-  ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-}
 
 void set_error(httplib::Response& response, int status, std::string_view message) {
   response.status = status;
@@ -154,7 +149,7 @@ class AdmissionServer::Impl {
 
   void set_limits() {
     using std::chrono::duration_cast;
-    server_.set_socket_options(reuse_address);
+    server_.set_socket_options(net::reuse_address);
     server_.set_tcp_nodelay(true);
     server_.set_keep_alive_max_count(1'000'000'000);
     server_.set_keep_alive_timeout(static_cast<time_t>(settings_.idle_timeout.count()));

@@ -205,6 +205,7 @@ class LoopsServer final : public Server {
                     std::vector<net::SocketAddress>& bound) {
     for (const auto& address : addresses) {
       net::SocketAddress wanted{address.host, address.port};
+      NEZHA_TRY(net::check_unused(wanted));
       for (auto& loop : loops_) {
         NEZHA_TRY(wanted, loop->listen(wanted, tls));  // port 0: the other loops share the first one's choice
       }

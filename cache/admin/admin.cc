@@ -2,7 +2,11 @@
 
 #include <httplib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <thread>
+
+#include "nezha/net/reuse_address.h"
 
 namespace nezha::cache {
 namespace {
@@ -32,13 +36,15 @@ class HttplibAdmin final : public AdminServer {
   }
 
   Result<void> start(const config::ListenAddress& address) {
+    server_.set_socket_options(net::reuse_address);
     port_ = address.port;
     if (port_ == 0) {
       const int chosen = server_.bind_to_any_port(address.host);
       if (chosen <= 0) return fail(Remedy::kFixInput, "listen.admin: cannot bind " + address.host);
       port_ = static_cast<uint16_t>(chosen);
     } else if (!server_.bind_to_port(address.host, port_)) {
-      return fail(Remedy::kFixInput, "listen.admin: cannot bind " + address.host + ":" + std::to_string(port_));
+      return fail(Remedy::kFixInput, "listen.admin: cannot bind " + address.host + ":" + std::to_string(port_) + ": " +
+                                         std::strerror(errno));
     }
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     return ok();

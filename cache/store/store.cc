@@ -250,6 +250,12 @@ Result<Tier::Appended> Store::append(Tier& tier, Queue queue, const Record& reco
   for (;;) {
     auto appended = tier.append(queue, record, bytes);
     if (appended || appended.error().remedy != Remedy::kRetryLater) return appended;
+    if (const auto reason = tier.take_growth_failure())
+      deps_.log.warning("a tier cannot grow to its size: it goes on with what it has",
+                        {{"tier", tier.name()},
+                         {"reason", *reason},
+                         {"used_bytes", std::to_string(tier.used_bytes())},
+                         {"size_bytes", std::to_string(tier.size_bytes())}});
     NEZHA_TRY(make_room(tier));
   }
 }
@@ -323,7 +329,7 @@ Result<Tier::Appended> Store::append_extent(const FillTicket& ticket, uint64_t g
 // Writes a tombstone to every tier that may hold what it forbids. A tier that cannot take it must not be read again.
 void Store::forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable) {
   for (auto& tier : tiers_) {
-    if (!tier->durable() || tier->abandoned()) continue;
+    if (!tier->durable() || tier->abandoned() || tier->is_empty()) continue;
     Result<void> written = tier->append_tombstone({kind, hash, generation, 0}, durable);
     // Readers may hold every segment for a moment: that is no reason to give the tier up.
     for (int turn = 0; !written && written.error().remedy == Remedy::kRetryLater && turn < kForbidTurnsMax; ++turn) {

@@ -14,6 +14,7 @@ constexpr uint64_t kPiecesMin = 16;        // in a segment: larger ones leave to
 constexpr uint64_t kTombstoneRoom = 64 * format::kDescriptorBytes;  // kept back in each segment
 constexpr uint64_t kRoomForHeads = 4 * format::kPageBytes;
 constexpr uint64_t kNoPieces = format::kDataBegin + kTombstoneRoom + kRoomForHeads;
+constexpr std::chrono::seconds kGrowAgainAfter{60};
 constexpr std::chrono::seconds kResidentFor{2};  // pages that were just read are not the kernel's first to give up
 
 uint64_t choose_segment_bytes(uint64_t size_bytes) {
@@ -74,7 +75,10 @@ Result<Tier::Appended> Tier::append_kept(const Record& record, std::string_view 
 Result<void> Tier::append_tombstone(Record tombstone, bool durable) {
   if (tombstone.offset == 0) tombstone.offset = next_sequence();
   for (int copy = 0; copy < 2; ++copy) {
-    NEZHA_TRY(const auto appended, append(Queue::kMain, Use::kTombstone, tombstone, {}));
+    auto written = append(Queue::kMain, Use::kTombstone, tombstone, {});
+    if (!written && written.error().remedy == Remedy::kRetryLater)  // a device that is full from the start
+      written = append(Queue::kProbation, Use::kTombstone, tombstone, {});
+    NEZHA_TRY(const auto appended, std::move(written));
     if (!durable) continue;
     NEZHA_TRY(sync_record(appended.place));
   }
@@ -196,6 +200,7 @@ Result<Tier::SegmentPtr> Tier::take_free(bool may_use_last) {
   uint32_t number = 0;
   {
     std::lock_guard lock(mutex_);
+    if (!growing_ && clock_.coarse_now() >= grow_again_at_) growing_ = true;
     const bool may_grow = growing_ && segment_count_ < segments_max_;
     const size_t left = free_.size() + (may_grow ? segments_max_ - segment_count_ : 0);
     if (left <= (may_use_last ? 0 : 1)) return fail(Remedy::kRetryLater, "the tier is full");
@@ -212,8 +217,10 @@ Result<Tier::SegmentPtr> Tier::take_free(bool may_use_last) {
   std::lock_guard lock(mutex_);
   if (!bytes) {  // no room on the device: go on with the segments there are
     growing_ = false;
+    grow_again_at_ = clock_.coarse_now() + kGrowAgainAfter;
+    growth_failure_ = bytes.error().message;
     count_free();
-    return fail(segment_count_ < 4 ? bytes.error().remedy : Remedy::kRetryLater, bytes.error().message);
+    return fail(Remedy::kRetryLater, bytes.error().message);
   }
   segments_[number] = std::make_shared<Segment>(number, std::move(bytes.value()));
   ++segment_count_;
@@ -450,6 +457,16 @@ uint64_t Tier::queue_bytes(Queue queue) const {
   uint64_t total = open_[index] ? open_[index]->used_bytes() : 0;
   for (const auto& segment : sealed_[index]) total += segment->used_bytes();
   return total;
+}
+
+bool Tier::is_empty() const {
+  std::lock_guard lock(mutex_);
+  return segment_count_ == 0;
+}
+
+std::optional<std::string> Tier::take_growth_failure() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(growth_failure_, std::nullopt);
 }
 
 bool Tier::has_free_segment() const {

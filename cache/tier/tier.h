@@ -155,6 +155,10 @@ class Tier {
   uint64_t queue_bytes(Queue queue) const;
   // What can be appended before a segment must be reclaimed that holds anything.
   uint64_t free_bytes() const;
+  // Whether it holds no segment, and so nothing that could come back.
+  bool is_empty() const;
+  // Why it could not grow, once per failure: it goes on with the segments it has, and tries again after a minute.
+  std::optional<std::string> take_growth_failure();
   // Whether append() has a segment to open.
   bool has_free_segment() const;
   // Bytes written for the first time, and again because a reclaim kept them.
@@ -220,7 +224,9 @@ class Tier {
   std::vector<SegmentPtr> released_;  // reclaimed while still being read
   std::vector<SegmentPtr> retired_;
   std::atomic<bool> abandoned_{false};
-  bool growing_ = true;  // the medium has had room so far
+  bool growing_ = true;  // the medium had room when it was last asked
+  SteadyTime grow_again_at_{};
+  std::optional<std::string> growth_failure_;
   std::atomic<size_t> dead_segments_{0};
   std::atomic<uint64_t> appended_bytes_{0};
   std::atomic<uint64_t> kept_bytes_{0};

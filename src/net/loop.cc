@@ -337,6 +337,17 @@ std::string SocketAddress::text() const {
   return (v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port);
 }
 
+Result<void> check_unused(const SocketAddress& address) {
+  error_code ec;
+  asio::io_context context;
+  const asio::ip::tcp::endpoint endpoint(asio::ip::make_address(address.ip, ec), address.port);
+  Acceptor acceptor(context);
+  if (!ec) acceptor.open(endpoint.protocol(), ec);
+  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  if (!ec) acceptor.bind(endpoint, ec);
+  return ec ? fail(Remedy::kFixInput, "cannot bind " + address.text() + ": " + ec.message()) : Result<void>(ok());
+}
+
 std::unique_ptr<Loop> make_loop() { return std::make_unique<AsioLoop>(); }
 
 }  // namespace nezha::net

@@ -48,6 +48,10 @@ class Loop {
   virtual Task<> sleep(std::chrono::milliseconds duration) = 0;
 };
 
+// Fails with kFixInput when an address cannot be bound or somebody listens there. Loops share an address
+// (SO_REUSEPORT): without this, another process of the same user would share it unseen.
+Result<void> check_unused(const SocketAddress& address);
+
 std::unique_ptr<Loop> make_loop();
 
 }  // namespace nezha::net

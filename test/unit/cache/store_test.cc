@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <random>
 
@@ -308,6 +309,31 @@ TEST_P(StoreTiers, DemoteAndPromote) {
   }
   EXPECT_GT(again, found / 2);
   for (const auto& tier : box_->store().tier_states()) EXPECT_LE(tier.used_bytes, tier.size_bytes) << tier.name;
+}
+
+// A device without room for its tier's first segments, or for all of them, costs hits and nothing else.
+TEST(StoreFullDevice, IsTriedAgainAndHoldsNobodyUp) {
+  for (const uint64_t segments : {0, 1, 2, 3, 6}) {
+    SCOPED_TRACE(segments);
+    TestDisk disk;
+    Faults faults;
+    faults.arm(Call::kCreate, segments, UINT64_MAX);
+    StoreBox box(make_faulty_medium(disk.medium(), faults), kSize, kSegment);
+    size_t stored = 0;
+    for (int i = 0; i < 100; ++i) {
+      const CacheKey key{"data.example/" + std::to_string(i % 10), ""};
+      stored += box.put(key, head_of("\"v\"", 9000), pattern_bytes(9000, 1));
+      box.invalidate("data.example/" + std::to_string(i % 3));
+    }
+    EXPECT_FALSE(box.store().tier_states().front().failed);
+    if (segments == 6) {
+      EXPECT_GT(stored, 0u);
+    }
+    faults.disarm();
+    box.clock().advance(std::chrono::minutes{2});
+    EXPECT_TRUE(box.put(kKey, head_of("\"v\"", 9000), pattern_bytes(9000, 1)));
+    EXPECT_TRUE(box.read(kKey) == pattern_bytes(9000, 1));
+  }
 }
 
 // A head in force that goes with its segment leaves older ones of its object elsewhere: whenever the process dies
