@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "nezha/net/reuse_address.h"
+#include "nezha/base/reuse_address.h"
 
 namespace nezha::webhook {
 namespace {
@@ -38,7 +38,7 @@ class AdminServer::Impl {
   ~Impl() { stop(); }
 
   Result<uint16_t> start(const std::string& address, uint16_t port) {
-    server_.set_socket_options(net::reuse_address);
+    server_.set_socket_options(reuse_address);
     const int bound = port == 0 ? server_.bind_to_any_port(address.c_str())
                                 : (server_.bind_to_port(address.c_str(), port) ? port : -1);
     if (bound <= 0) {

@@ -14,8 +14,8 @@
 
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
+#include "nezha/base/reuse_address.h"
 #include "nezha/base/text.h"
-#include "nezha/net/reuse_address.h"
 #include "webhook/admit.h"
 #include "webhook/certificate_chooser.h"
 #include "webhook/connection_threads.h"
@@ -149,7 +149,7 @@ class AdmissionServer::Impl {
 
   void set_limits() {
     using std::chrono::duration_cast;
-    server_.set_socket_options(net::reuse_address);
+    server_.set_socket_options(reuse_address);
     server_.set_tcp_nodelay(true);
     server_.set_keep_alive_max_count(1'000'000'000);
     server_.set_keep_alive_timeout(static_cast<time_t>(settings_.idle_timeout.count()));

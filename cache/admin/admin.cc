@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "nezha/net/reuse_address.h"
+#include "nezha/base/reuse_address.h"
 
 namespace nezha::cache {
 namespace {
@@ -36,7 +36,7 @@ class HttplibAdmin final : public AdminServer {
   }
 
   Result<void> start(const config::ListenAddress& address) {
-    server_.set_socket_options(net::reuse_address);
+    server_.set_socket_options(reuse_address);
     port_ = address.port;
     if (port_ == 0) {
       const int chosen = server_.bind_to_any_port(address.host);

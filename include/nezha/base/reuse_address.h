@@ -4,11 +4,11 @@
 
 #include <sys/socket.h>
 
-namespace nezha::net {
+namespace nezha {
 
 inline void reuse_address(int descriptor) {
   const int yes = 1;
   ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }
 
-}  // namespace nezha::net
+}  // namespace nezha
