@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nezha/base/freer.h"
+
 namespace nezha::webhook {
 namespace {
 

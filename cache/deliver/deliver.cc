@@ -144,6 +144,13 @@ Result<void> gather(BodySource& source, bool chunked, bool files, Gathered& out)
   return ok();
 }
 
+net::Task<Result<void>> make_all_ready(std::span<const PinnedBytes> pieces, Store& store) {
+  for (const PinnedBytes& piece : pieces) {
+    if (!store.is_ready(piece)) NEZHA_CO_DO(co_await store.make_ready(piece));
+  }
+  co_return ok();
+}
+
 // What a slow client has not taken yet may have left the memory meanwhile: sending it would stop the loop.
 net::Task<Result<void>> wait_for_client(net::Stream& client, std::span<const PinnedBytes> held, Store& store,
                                         const Clock& clock) {
@@ -151,20 +158,21 @@ net::Task<Result<void>> wait_for_client(net::Stream& client, std::span<const Pin
     const net::ScopedDeadline deadline(client, clock.now() + limits::kBodyStallTimeout);
     NEZHA_CO_DO(co_await client.wait_writable());
   }
-  for (const PinnedBytes& piece : held) {
-    if (!store.is_ready(piece)) NEZHA_CO_DO(co_await store.make_ready(piece));
-  }
-  co_return ok();
+  co_return co_await make_all_ready(held, store);
 }
 
 net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, Store& store, const Clock& clock) {
   std::span<std::string_view> left(out.pieces);
+  bool waited = false;
   while (!left.empty()) {
     NEZHA_CO_TRY(const size_t sent, out.large ? client.try_write_more(left) : client.try_write(left));
     net::skip_bytes(left, sent);
     if (left.empty() || sent > 0) continue;
+    waited = true;
     NEZHA_CO_DO(co_await wait_for_client(client, out.held, store, clock));
   }
+  // What goes next was looked at before the wait.
+  if (waited && out.large) NEZHA_CO_DO(co_await make_all_ready(out.large->pieces, store));
   co_return ok();
 }
 
@@ -241,12 +249,12 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, Store& s
   out.promised_bytes = delivery.length;
   for (;;) {
     if (out.next && !store.is_ready(*out.next)) NEZHA_CO_DO(co_await store.make_ready(*out.next));
-    if (!out.end || out.next) {
+    if (!out.end) {
       Result<void> gathered = gather(*delivery.body, delivery.chunked, files, out);
       if (!gathered) {
         // What came before the failure is good; it goes out, then the reset tells that it was not all.
-        (void)co_await write_all(client, out, store, clock);
-        if (out.large) (void)co_await send_large(client, *out.large, meter, store, clock);
+        const Result<void> written = co_await write_all(client, out, store, clock);
+        if (written && out.large) (void)co_await send_large(client, *out.large, meter, store, clock);
         co_return gathered.error();
       }
     }
@@ -260,7 +268,7 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, Store& s
       NEZHA_CO_DO(co_await send_large(client, *out.large, meter, store, clock));
       sent_bytes += out.large->bytes.size();
     }
-    if (out.end && !out.next) co_return ok();
+    if (out.end) co_return ok();
     // A client that takes everything at once must not keep the loop from the others.
     if ((turn_bytes += out.size_bytes + (out.large ? out.large->bytes.size() : 0)) >= kTurnBytes) {
       turn_bytes = 0;

@@ -33,7 +33,7 @@ class Answering {
       : deps_(deps), client_(client), classified_(classified) {}
 
   net::Task<> from_store(Selected selected, std::string cache_status, obs::Counter& counter);
-  // from_store() for a small answer whose bytes are at hand, without waiting. False: it is not; nothing was sent.
+  // from_store() for an answer whose first bytes are at hand, without waiting. False: it is not; nothing was sent.
   bool from_store_now(const Selected& selected, std::string_view cache_status, obs::Counter& counter, WallTime now);
   // What from_store_now() left, when the client's is_rest(): the same `selected`.
   net::Task<> finish_now(Selected selected);

@@ -91,7 +91,7 @@ net::Task<> Session::run() {
   co_await client_.end();
 }
 
-// The short way, without a coroutine: a small hit whose bytes are at hand. False: nothing was sent, handle() it.
+// The short way, without a coroutine: a hit whose first bytes are at hand. False: nothing was sent, handle() it.
 bool Session::answer_now() {
   looked_again_ = looked_up_ = false;
   variant_.clear();

@@ -322,8 +322,6 @@ Result<size_t> Stream::try_send_file(int, uint64_t, uint64_t) {
   return size_t{0};
 }
 
-Task<Result<void>> Stream::wait_writable() { co_return fail(Remedy::kGiveUp, "this stream cannot wait"); }
-
 void skip_bytes(std::span<std::string_view>& pieces, size_t bytes) {
   while (!pieces.empty() && bytes >= pieces.front().size()) {
     bytes -= pieces.front().size();

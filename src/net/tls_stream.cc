@@ -106,9 +106,9 @@ class TlsStream final : public Stream {
     NEZHA_TRY(flush_now());
     if (!out_.empty()) return size_t{0};
     Pieces left(pieces);
+    // All of it is out by now. The caller may come with less of it than before: then the rest stays owed.
     size_t taken = left.skip(owed_bytes_);
-    NEZHA_CHECK(taken == owed_bytes_, "a write that was left half-way went on with other bytes");
-    owed_bytes_ = 0;
+    owed_bytes_ -= taken;
     for (size_t batch_bytes = kBatchBytesMin; !left.empty(); batch_bytes = std::min(batch_bytes * 2, kBatchBytesMax)) {
       NEZHA_TRY(const size_t encrypted, encrypt_batch(left, batch_bytes));
       const std::array<std::string_view, 1> batch{scratch_.records};

@@ -13,7 +13,8 @@
 namespace nezha::test {
 namespace {
 
-constexpr size_t kSize = 3 * 1024 * 1024 + 17;
+constexpr size_t kMiB = 1024 * 1024;
+constexpr size_t kSize = 3 * kMiB + 17;
 constexpr size_t kDamagedAt = 2'600'000;
 const std::string kFields = "ETag: \"v1\"\r\nCache-Control: max-age=600\r\n";
 
@@ -66,6 +67,9 @@ class Continued : public testing::Test {
   std::string rest_of(const Span& span) const { return body_.substr(span.begin, span.end - span.begin); }
 
   CacheUnderTest& cache() { return *cache_; }
+  double pieces_read() {
+    return cache().metric("nezha_cache_tier_read_seconds_count{tier=\"nvme " + directory_.path() + "\"}");
+  }
   double continued() { return cache().metric("nezha_cache_continued_answers_total"); }
 
   const std::string body_ = pattern_bytes(kSize, 3);
@@ -128,9 +132,13 @@ TEST_F(Continued, WhenTheBeginningIsInMemory) {
   store_and_damage();
   answer_rest(kRight);
   EXPECT_TRUE(cache().ask(get("/x", "Range: bytes=0-99\r\n")).complete());
+  const double read_before = pieces_read();
+  EXPECT_GE(read_before, 1);
   const ClientAnswer answer = cache().ask(get("/x"));
   EXPECT_TRUE(answer.complete());
   EXPECT_TRUE(answer.body == body_);
+  EXPECT_EQ(pieces_read() - read_before, 2) << "the first one was at hand";
+  EXPECT_GT(asked_range(origin_.last()).begin, kMiB) << "what was sent at once is counted";
   EXPECT_EQ(continued(), 1);
 }
 

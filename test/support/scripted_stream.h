@@ -28,6 +28,7 @@ class ScriptedStream final : public net::Stream {
     for (const auto piece : pieces) written.append(piece), size += piece.size();
     return size;
   }
+  net::Task<Result<void>> wait_writable() override { co_return ok(); }
   net::Task<Result<void>> write(std::span<const std::string_view> pieces) override {
     (void)try_write(pieces);
     co_return ok();

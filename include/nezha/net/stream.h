@@ -18,9 +18,9 @@ class Stream {
   virtual ~Stream() = default;
   // At least one byte, or 0 at the orderly end of the stream.
   virtual Task<Result<size_t>> read_some(std::span<char> into) = 0;
-  // Writes as much of the pieces as the kernel takes at once without waiting; 0 is possible. For the fast path:
-  // a caller writes what is left with write(). Fails with kGiveUp when the pieces cannot be read (a mapped file whose
-  // medium failed).
+  // Writes as much of the pieces as the kernel takes at once without waiting; 0 is possible. What is left goes by
+  // write(), or by this again after wait_writable(). Fails with kGiveUp when the pieces cannot be read (a mapped file
+  // whose medium failed).
   virtual Result<size_t> try_write(std::span<const std::string_view> pieces) = 0;
   // The same, when bytes follow at once: the kernel may wait for them to fill a packet.
   virtual Result<size_t> try_write_more(std::span<const std::string_view> pieces) { return try_write(pieces); }
@@ -29,8 +29,8 @@ class Stream {
   // As try_write(), of a file's bytes, without copying them: they must not change until the peer has acknowledged them.
   // REQUIRES: sends_files().
   virtual Result<size_t> try_send_file(int file, uint64_t offset_bytes, uint64_t size_bytes);
-  // Returns when the kernel takes more bytes. Fails as write() does.
-  virtual Task<Result<void>> wait_writable();
+  // Returns when the kernel takes more bytes. Touches no piece: fails only as the connection does.
+  virtual Task<Result<void>> wait_writable() = 0;
   // All of the pieces, waiting as needed.
   virtual Task<Result<void>> write(std::span<const std::string_view> pieces) = 0;
   // True once read_some() has something to say: a byte, the end, or a failure; false when `timeout` passed first.

@@ -5,7 +5,7 @@
 // - pieces that are written become full records, and several records leave in one write of the stream below. What is
 //   mapped is encrypted where it lies: a page that cannot be read is a signal here, not an error, so the caller makes
 //   pieces resident first;
-// - what try_write() did not report must come again, first, in the next write: a part of it may be encrypted already;
+// - what try_write() did not report must come again, first, in the next writes: a part of it may be encrypted already;
 // - protocol: ALPN http/1.1 alone, resumption by tickets, no renegotiation, no compression, no early data.
 // kTLS is not used: records are made in user space.
 // Threads: streams on their loop; TlsServer and TlsClient are shared by all loops.

@@ -169,6 +169,32 @@ TEST_F(TlsStreamTest, GatheredPiecesOfAnySizeArriveInOrderThroughASmallPipe) {
   EXPECT_TRUE(got == bytes);
 }
 
+Task<> write_rest_in_parts(Stream& stream, std::string_view bytes, Result<void>& result) {
+  const std::array<std::string_view, 1> all{bytes};
+  const auto taken = stream.try_write(all);
+  EXPECT_LT(taken.value(), bytes.size());
+  bytes.remove_prefix(taken.value());
+  for (size_t size = 0; result && !bytes.empty(); size = size * 3 % 10'001 + 1) {
+    const std::array<std::string_view, 2> part{"", bytes.substr(0, size)};
+    result = co_await stream.write(part);
+    bytes.remove_prefix(part[1].size());
+  }
+}
+
+TEST_F(TlsStreamTest, TheRestOfAWriteMayComeInPartsOfAnySize) {
+  const std::string bytes = test::pattern_bytes(8'000'000, 2);
+  TlsPeer peer(test::connect_loopback(listener_->address().port, 8192), trusting());
+  ASSERT_TRUE(peer.handshake());
+  ASSERT_TRUE(wait_accepted());
+  std::string got;
+  Result<void> result = ok();
+  std::thread reader([&] { EXPECT_EQ(peer.read_until(got, bytes.size()), End::kBytes); });
+  run(write_rest_in_parts(*stream_, bytes, result));
+  reader.join();
+  EXPECT_TRUE(result);
+  EXPECT_TRUE(got == bytes);
+}
+
 TEST_F(TlsStreamTest, AHeadAndItsBodyLeaveInOneRecord) {
   TlsPeer peer = connect();
   const std::string head(300, 'h'), body(4096, 'b');
