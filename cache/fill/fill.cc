@@ -11,7 +11,8 @@ namespace nezha::cache {
 // One client's place in the fill.
 class Fill::Reader final : public BodySource {
  public:
-  Reader(std::shared_ptr<Fill> fill, uint64_t position) : fill_(std::move(fill)), position_(position) {}
+  Reader(std::shared_ptr<Fill> fill, uint64_t position, bool may_be_cut)
+      : fill_(std::move(fill)), may_be_cut_(may_be_cut), position_(position) {}
   ~Reader() override {
     {
       std::lock_guard lock(fill_->mutex_);
@@ -25,6 +26,7 @@ class Fill::Reader final : public BodySource {
     Fill& fill = *fill_;
     std::unique_lock lock(fill.mutex_);
     version_ = fill.progress_.version();
+    if (cut_) return Result<PinnedBytes>(fail(Remedy::kRetryHere, "too slow for those who read the same relay"));
     if (unreadable_) return Result<PinnedBytes>(*unreadable_);
     if (position_ < fill.available_) {
       PinnedBytes out = bytes_here();
@@ -56,6 +58,8 @@ class Fill::Reader final : public BodySource {
     if (!ready) unreadable_ = ready.error();
   }
   uint64_t position() const { return position_; }
+  bool may_be_cut() const { return may_be_cut_; }
+  void cut() { cut_ = true; }  // REQUIRES: the fill's mutex is held
 
  private:
   PinnedBytes bytes_here() const {
@@ -72,6 +76,8 @@ class Fill::Reader final : public BodySource {
   }
 
   const std::shared_ptr<Fill> fill_;
+  const bool may_be_cut_;
+  bool cut_ = false;
   uint64_t position_;
   uint64_t version_ = 0;
   std::optional<PinnedBytes> cold_;
@@ -95,10 +101,10 @@ Fill::~Fill() {
   if (buffer_bytes_ > 0) deps_.store.give_fill_memory(buffer_bytes_);
 }
 
-std::unique_ptr<BodySource> Fill::reader(uint64_t position) {
+std::unique_ptr<BodySource> Fill::reader(uint64_t position, bool may_be_cut) {
   std::lock_guard lock(mutex_);
   if (failed_ || gone_) return nullptr;
-  auto reader = std::make_unique<Reader>(shared_from_this(), position);
+  auto reader = std::make_unique<Reader>(shared_from_this(), position, may_be_cut);
   readers_.push_back(reader.get());
   return reader;
 }
@@ -145,7 +151,7 @@ bool Fill::reserve_ahead() {
 net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connection) {
   for (;;) {
     if (storing() && !reserve_ahead()) stop_storing();
-    const bool wanted = co_await may_go_on();
+    const bool wanted = co_await may_go_on(pool.clock());
     if (!wanted) co_return fail(Remedy::kGiveUp, "all readers left");
     const uint64_t left = end_ ? *end_ - available_ : limits::kPieceBytes;
     const uint64_t piece_max = storing() ? deps_.store.fill_tier().piece_bytes() : limits::kRelayBytes;
@@ -295,7 +301,7 @@ net::Task<> Fill::publish_whole() {
 }
 
 // A relay holds a few pieces ahead of its slowest reader. False: nobody reads any more.
-net::Task<bool> Fill::may_go_on() {
+net::Task<bool> Fill::may_go_on(const Clock& clock) {
   for (;;) {
     const uint64_t version = consumed_.version();
     {
@@ -309,10 +315,34 @@ net::Task<bool> Fill::may_go_on() {
       // Pieces that are safe in the tier cost no memory; they are not what fills the window.
       const auto in_memory =
           std::count_if(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.buffer != nullptr; });
-      if (static_cast<size_t>(in_memory) < limits::kFillWindowPieces) co_return true;
+      if (static_cast<size_t>(in_memory) < limits::kFillWindowPieces) {
+        patience_until_.reset();
+        co_return true;
+      }
+      if (!patience_until_) patience_until_ = clock.now() + limits::kSlowReaderPatience;
     }
     co_await consumed_.wait(version);
   }
+}
+
+bool Fill::cut_slow_readers(SteadyTime now) {
+  {
+    std::lock_guard lock(mutex_);
+    if (failed_ || complete_) return false;
+    if (storing_ || !patience_until_ || now < *patience_until_) return true;
+    const uint64_t first_end = pieces_.front().offset + pieces_.front().size_bytes;
+    const auto slow = std::partition(readers_.begin(), readers_.end(),
+                                     [&](const Reader* reader) { return reader->position() >= first_end; });
+    const bool others_wait =
+        std::any_of(readers_.begin(), slow, [&](const Reader* reader) { return reader->position() == available_; });
+    if (!others_wait || !std::all_of(slow, readers_.end(), [](const Reader* reader) { return reader->may_be_cut(); }))
+      return true;
+    std::for_each(slow, readers_.end(), [](Reader* reader) { reader->cut(); });
+    readers_.erase(slow, readers_.end());
+    patience_until_.reset();
+  }
+  consumed_.notify_all();
+  return true;
 }
 
 void Fill::release_passed() {

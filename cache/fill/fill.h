@@ -3,7 +3,7 @@
 // Whole pieces of a response with a strong validator are published as they come: what breaks off later leaves valid
 // extents. Any other body is published when its framing has proved it complete, or not at all.
 // When it is not worth storing, or the store cannot take it, it is a relay: readers may join until its window of pieces
-// has moved on, and the upstream is read no faster than the slowest of them.
+// has moved on, and the upstream is read no faster than the slowest of them, but for those that can be cut off.
 // Threads: run() on the loop that opened the exchange; readers on any loop.
 #pragma once
 
@@ -42,8 +42,12 @@ class Fill : public std::enable_shared_from_this<Fill> {
   net::Task<> run(UpstreamPool& pool, Exchange exchange);
 
   // Null when the fill can take no more readers (a relay that has let go of its first bytes, or ends). Starts at
-  // `begin` of the wanted range.
-  std::unique_ptr<BodySource> reader(uint64_t position);
+  // `begin` of the wanted range. `may_be_cut`: it may fail with kRetryHere, and only then, to be continued from
+  // elsewhere.
+  std::unique_ptr<BodySource> reader(uint64_t position, bool may_be_cut);
+  // Of a relay that has waited too long for some readers while others had taken all there is: cuts off those it waits
+  // for, if all of them may be. False once it has ended.
+  bool cut_slow_readers(SteadyTime now);
 
   // Why it is not going to be stored, for Cache-Status; null when it is, unless the medium fails.
   const char* refusal() const { return refusal_; }
@@ -70,7 +74,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
   const char* decide_to_store();
   net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection);
   net::Task<Result<size_t>> fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes);
-  net::Task<bool> may_go_on();
+  net::Task<bool> may_go_on(const Clock& clock);
   bool reserve_ahead();
   void stop_storing();
   bool storing() const;
@@ -107,8 +111,9 @@ class Fill : public std::enable_shared_from_this<Fill> {
   bool gone_ = false;           // there were such, or nobody is to have them any more
   uint64_t available_;
   bool storing_ = true;
-  size_t to_write_ = 0;   // full pieces that a worker has not stored yet, the last ones
-  bool writing_ = false;  // a worker is at it
+  size_t to_write_ = 0;                       // full pieces that a worker has not stored yet, the last ones
+  bool writing_ = false;                      // a worker is at it
+  std::optional<SteadyTime> patience_until_;  // while a relay waits for its slowest readers
   bool complete_ = false;
   std::optional<Error> failed_;
   std::vector<Reader*> readers_;

@@ -3,6 +3,7 @@
 #include "cache/deliver/multipart_source.h"
 #include "cache/request/upstream_bodies.h"
 #include "nezha/base/check.h"
+#include "nezha/base/text.h"
 
 namespace nezha::cache {
 namespace {
@@ -48,6 +49,16 @@ Delivery Answering::from_bodies(Selected selected, const HeadOptions& options) c
 std::unique_ptr<BodySource> Answering::source_of(const StoredHeadPtr& head, PinnedBody body) const {
   if (!may_continue(*head, classified_)) return make_pinned_source(deps_.store, std::move(body));
   return make_continued_source(deps_, client_.request(), classified_, head, std::move(body));
+}
+
+std::unique_ptr<BodySource> Answering::reader_of(Fill& fill, uint64_t position) const {
+  const StoredHeadPtr& head = fill.head();
+  const auto ranges = head->fields.find("Accept-Ranges");
+  const bool may_be_cut =
+      fill.end() && head->total_bytes && may_continue(*head, classified_) && ranges && iequals(trim(*ranges), "bytes");
+  auto reader = fill.reader(position, may_be_cut);
+  if (!reader || !may_be_cut) return reader;
+  return make_continued_reader(deps_, client_.request(), classified_, head, {position, *fill.end()}, std::move(reader));
 }
 
 net::Task<> Answering::from_store(Selected selected, std::string cache_status, obs::Counter& counter) {
@@ -106,7 +117,7 @@ net::Task<bool> Answering::from_fill(std::shared_ptr<Fill> fill, std::string cac
   // One that completes a part carries less than the whole.
   const bool whole = fill->begin() == 0 && (!fill->end() || fill->end() == fill->head()->total_bytes);
   if (!whole || classified_.range || !classified_.ranges.empty()) co_return false;
-  auto reader = fill->reader(0);
+  auto reader = reader_of(*fill, 0);
   if (!reader) co_return false;
   const auto length = fill->head()->total_bytes;
   Delivery delivery;

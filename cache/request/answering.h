@@ -41,6 +41,8 @@ class Answering {
   net::Task<bool> from_fill(std::shared_ptr<Fill> fill, std::string cache_status);
   // The leader's own view of what is being stored: the source's head as it came. `body`: from `begin` of the fill.
   net::Task<> while_filling(const http::ResponseHead& head, std::unique_ptr<BodySource> body, std::string cache_status);
+  // The bytes of the fill from there on, for this client. Null as from Fill::reader().
+  std::unique_ptr<BodySource> reader_of(Fill& fill, uint64_t position) const;
   net::Task<> completing(Completion completion, std::string cache_status, obs::Counter& counter);
   // Nothing is stored.
   net::Task<> relay(Exchange exchange, std::string cache_status);

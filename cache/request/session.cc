@@ -5,6 +5,7 @@
 #include "cache/request/asking.h"
 #include "cache/request/background.h"
 #include "nezha/base/check.h"
+#include "nezha/base/limits.h"
 
 namespace nezha::cache {
 namespace {
@@ -328,7 +329,7 @@ std::optional<Completion> Session::completion_with(const std::shared_ptr<Fill>& 
   out.before = deps_.store.pin(classified_.key, known_, {0, fill->begin()});
   out.after = deps_.store.pin(classified_.key, known_, {*fill->end(), *head.total_bytes});
   if (!out.before || !out.after) return std::nullopt;
-  out.between = fill->reader(fill->begin());
+  out.between = answering_.reader_of(*fill, fill->begin());
   return out.between ? std::optional(std::move(out)) : std::nullopt;
 }
 
@@ -342,6 +343,8 @@ net::Task<Session::Step> Session::take_rest(Exchange exchange, std::shared_ptr<F
       refreshed(*known_, exchange.head.fields, Credentials::kNone, exchange.request_time, exchange.response_time);
   const auto fill =
       std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), rest.begin, rest.end);
+  // A relay that waits behind what is stored makes its source wait, which may give up: better all of it from there.
+  if (fill->refusal() && rest.begin > limits::kRelayBehindBytesMax) co_return Step::kForward;
   auto completion = completion_with(fill);
   if (!completion) co_return Step::kForward;  // dropped meanwhile, by a write: the rest belongs to nothing
   start_fill(fill, std::move(exchange));
@@ -446,7 +449,7 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
   }
   const auto fill =
       std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), range.begin, end);
-  auto reader = fill->reader(range.begin);
+  auto reader = answering_.reader_of(*fill, range.begin);
   const http::ResponseHead relayed = exchange.head;
   start_fill(fill, std::move(exchange));
   cache_status += stored_or_not(*fill);
@@ -460,7 +463,16 @@ net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, Exchange ex
   if (lead) lead->land();
 }
 
+net::Task<> watch_readers(std::weak_ptr<Fill> relay, UpstreamPool& pool) {
+  for (bool goes_on = true; goes_on;) {
+    co_await pool.loop().sleep(limits::kSlowReaderLook);
+    const auto fill = relay.lock();
+    goes_on = fill && fill->cut_slow_readers(pool.clock().now());
+  }
+}
+
 void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange) {
+  if (lead_ && fill->refusal()) deps_.fills.spawn(watch_readers(fill, deps_.pool));
   if (lead_) lead_->fill(fill);
   deps_.fills.spawn(run_fill(fill, deps_.pool, std::move(exchange), std::move(lead_)));
 }

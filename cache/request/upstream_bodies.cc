@@ -38,14 +38,16 @@ class RelaySource final : public BodySource {
 
 class ContinuedSource final : public BodySource {
  public:
+  enum class From { kStore, kRelay };
   ContinuedSource(SessionDeps& deps, const http::RequestHead& request, const Classified& classified, StoredHeadPtr head,
-                  PinnedBody body)
+                  http::ByteRange range, std::unique_ptr<BodySource> first, From from)
       : deps_(deps),
         request_(request),
         classified_(classified),
         head_(std::move(head)),
-        left_(body.range),
-        stored_(make_pinned_source(deps.store, std::move(body))) {}
+        from_(from),
+        left_(range),
+        first_(std::move(first)) {}
   ~ContinuedSource() override {
     if (rest_ && exchange_->head.keep_alive && exchange_->connection->body_done())
       deps_.pool.release(exchange_->origin, std::move(exchange_->connection));
@@ -54,9 +56,9 @@ class ContinuedSource final : public BodySource {
   std::optional<Result<PinnedBytes>> try_next() override {
     if (failed_) return Result<PinnedBytes>(*failed_);
     if (rest_) return rest_->try_next();
-    auto next = lost_ ? std::nullopt : stored_->try_next();
+    auto next = lost_ ? std::nullopt : first_->try_next();
     if (next && *next) left_.begin += next->value().bytes.size();
-    lost_ |= next && !*next;
+    lost_ |= next && !*next && (from_ == From::kStore || next->error().remedy == Remedy::kRetryHere);
     return lost_ ? std::nullopt : std::move(next);
   }
   net::Task<> wait() override {
@@ -65,17 +67,18 @@ class ContinuedSource final : public BodySource {
     else if (lost_)
       co_await ask_for_rest();
     else
-      co_await stored_->wait();
+      co_await first_->wait();
   }
 
  private:
   net::Task<> ask_for_rest() {
+    first_.reset();
     // First, so that whoever comes next finds the source instead of the same broken bytes.
-    co_await deps_.store.drop(classified_.key, head_);
+    if (from_ == From::kStore) co_await deps_.store.drop(classified_.key, head_);
     const http::RequestHead asked = upstream_rest_request(request_, *head_, left_, deps_.loop_id);
     auto done = co_await exchange(deps_.pool, classified_.origin, asked, nullptr);
     if (!done || !completes(done.value().head, *head_, left_)) {
-      failed_ = Error{Remedy::kRetryLater, "stored bytes are lost, and the source does not send them again"};
+      failed_ = Error{Remedy::kRetryLater, "the rest of a body is lost, and the source does not send it again"};
       co_return;
     }
     deps_.metrics.continued.add();
@@ -87,8 +90,9 @@ class ContinuedSource final : public BodySource {
   const http::RequestHead& request_;
   const Classified& classified_;
   const StoredHeadPtr head_;
+  const From from_;
   http::ByteRange left_;  // not handed out yet
-  const std::unique_ptr<BodySource> stored_;
+  std::unique_ptr<BodySource> first_;
   bool lost_ = false;
   std::optional<Exchange> exchange_;
   std::unique_ptr<BodySource> rest_;
@@ -107,7 +111,17 @@ bool may_continue(const StoredHead& head, const Classified& classified) {
 
 std::unique_ptr<BodySource> make_continued_source(SessionDeps& deps, const http::RequestHead& request,
                                                   const Classified& classified, StoredHeadPtr head, PinnedBody body) {
-  return std::make_unique<ContinuedSource>(deps, request, classified, std::move(head), std::move(body));
+  const http::ByteRange range = body.range;
+  return std::make_unique<ContinuedSource>(deps, request, classified, std::move(head), range,
+                                           make_pinned_source(deps.store, std::move(body)),
+                                           ContinuedSource::From::kStore);
+}
+
+std::unique_ptr<BodySource> make_continued_reader(SessionDeps& deps, const http::RequestHead& request,
+                                                  const Classified& classified, StoredHeadPtr head,
+                                                  http::ByteRange range, std::unique_ptr<BodySource> reader) {
+  return std::make_unique<ContinuedSource>(deps, request, classified, std::move(head), range, std::move(reader),
+                                           ContinuedSource::From::kRelay);
 }
 
 }  // namespace nezha::cache

@@ -1,5 +1,5 @@
-// Bodies that come to one client straight from the source: a relayed one, and the rest of a stored one whose bytes turn
-// out to be lost after its head was sent. Threads: the loop's own.
+// Bodies that come to one client straight from the source: a relayed one, and the rest of one whose stored bytes
+// turn out to be lost after its head was sent, or that is too slow for the others on a relay. Threads: the loop's own.
 #pragma once
 
 #include <memory>
@@ -22,5 +22,10 @@ bool may_continue(const StoredHead& head, const Classified& classified);
 // Borrows `deps`, `request` and `classified`. REQUIRES: may_continue().
 std::unique_ptr<BodySource> make_continued_source(SessionDeps& deps, const http::RequestHead& request,
                                                   const Classified& classified, StoredHeadPtr head, PinnedBody body);
+
+// The same for a reader of a fill, of these bytes, when it is cut off; nothing is dropped from the store.
+std::unique_ptr<BodySource> make_continued_reader(SessionDeps& deps, const http::RequestHead& request,
+                                                  const Classified& classified, StoredHeadPtr head,
+                                                  http::ByteRange range, std::unique_ptr<BodySource> reader);
 
 }  // namespace nezha::cache

@@ -38,13 +38,16 @@ inline constexpr std::chrono::seconds kHeadTimeout{30};       // from the first 
 inline constexpr std::chrono::seconds kBodyStallTimeout{60};  // no byte in either direction
 inline constexpr std::chrono::seconds kConnectTimeout{10};
 inline constexpr std::chrono::seconds kUpstreamIdleTimeout{30};
+inline constexpr std::chrono::seconds kSlowReaderPatience{2};  // of those who read the same relay and wait
+inline constexpr std::chrono::milliseconds kSlowReaderLook{250};
 inline constexpr std::chrono::seconds kDrainTimeout{20};  // after SIGTERM
 // How long past its lifetime an answer may stand in for a source that nobody reaches (RFC 9111 §4.2.4).
 inline constexpr std::chrono::seconds kStaleWhenUnreachableMax{24 * 3600};
 
 // Cache.
-inline constexpr size_t kPieceBytes = 1024 * 1024;  // a body travels and is stored in pieces of this size
-inline constexpr size_t kRelayBytes = 64 * 1024;    // buffer of a body that is only relayed
+inline constexpr size_t kPieceBytes = 1024 * 1024;             // a body travels and is stored in pieces of this size
+inline constexpr size_t kRelayBytes = 64 * 1024;               // buffer of a body that is only relayed
+inline constexpr uint64_t kRelayBehindBytesMax = 1024 * 1024;  // sent from the store while the relay behind it waits
 inline constexpr uint64_t kTierBytesMin = 16 * 1024 * 1024;
 inline constexpr uint64_t kSegmentBytesMin = 1024 * 1024;
 inline constexpr uint64_t kSegmentBytesMax = 64 * 1024 * 1024;
