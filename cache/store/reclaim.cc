@@ -202,7 +202,10 @@ Tier* Store::forbid_evicted(const KeyHash& hash, uint64_t generation) {
 
 void Store::abandon(Tier& tier, const std::string& reason) {
   deps_.log.error("a tier cannot be used and starts empty next time", {{"tier", tier.name()}, {"reason", reason}});
-  if (tier.abandon()) return;
+  if (!tier.abandon()) report_not_removed(tier);
+}
+
+void Store::report_not_removed(const Tier& tier) {
   deps_.log.error(
       "its segments could not be removed: delete them before the next start, they may hold what was dropped",
       {{"tier", tier.name()}});

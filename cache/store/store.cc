@@ -1,6 +1,7 @@
 #include "cache/store/store.h"
 
 #include <algorithm>
+#include <random>
 
 #include "cache/index/head_record.h"
 #include "nezha/base/check.h"
@@ -15,6 +16,11 @@ constexpr uint64_t kPolicySeed = 0x6e657a6861;
 // 1 µs to 1 s: persistent memory at one end, a disk that is busy at the other.
 const std::vector<double> kReadBounds = {1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3,
                                          2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 2e-1, 5e-1, 1};
+
+uint64_t draw_run_id() {
+  std::random_device random;
+  return static_cast<uint64_t>(random()) << 32 | random();
+}
 
 std::vector<Tier*> borrowed(const std::vector<std::unique_ptr<Tier>>& tiers) {
   std::vector<Tier*> out;
@@ -80,26 +86,66 @@ Result<std::unique_ptr<Store>> Store::open(std::vector<config::TierSettings> tie
   std::vector<TierPlan> plans;
   for (const auto& settings : tiers) {
     NEZHA_TRY(auto medium, make_medium(settings));
-    plans.push_back({std::move(medium), settings.size_bytes, 0});
+    const uint64_t beside_bytes = medium->durable() ? RunMarkers::kBytes : 0;
+    plans.push_back({std::move(medium), settings.size_bytes, 0, beside_bytes});
   }
   return open(std::move(plans), limits, deps);
 }
 
 Result<std::unique_ptr<Store>> Store::open(std::vector<TierPlan> plans, const StoreLimits& limits, StoreDeps deps) {
   NEZHA_CHECK(!plans.empty() && plans.size() <= limits::kTiersMax, "there is a tier, and not too many");
+  std::vector<Medium*> media;  // which the tiers own
+  for (const auto& plan : plans) media.push_back(plan.medium.get());
+  RunMarkers markers(media, draw_run_id);
   std::vector<std::unique_ptr<Tier>> tiers;
   for (auto& plan : plans) {
-    const TierOptions options{static_cast<uint8_t>(tiers.size()), plan.size_bytes, plan.segment_bytes};
+    const auto id = static_cast<uint8_t>(tiers.size());
+    const TierOptions options{id, plan.size_bytes, plan.segment_bytes, plan.beside_bytes,
+                              !markers.distrust(id).empty()};
     NEZHA_TRY(auto tier, Tier::open(std::move(plan.medium), options, deps.clock));
     tiers.push_back(std::move(tier));
   }
   std::unique_ptr<Store> store(new Store(std::move(tiers), limits, deps));
+  for (const auto& tier : store->tiers_) store->report_recovery(*tier, markers.distrust(tier->id()));
+  store->begin_run(markers);
   store->recover();
   if (store->tiers_.size() > 1) {
     store->promoter_ =
         std::jthread([raw = store.get()](const std::stop_token& stop) { raw->promote_until_stopped(stop); });
   }
   return store;
+}
+
+// Before anything is served or forbidden. A tier that cannot be told takes no part.
+void Store::begin_run(RunMarkers& markers) {
+  for (;;) {
+    std::vector<size_t> members;
+    for (const auto& tier : tiers_) {
+      if (tier->durable() && !tier->abandoned()) members.push_back(tier->id());
+    }
+    const auto unmarked = markers.begin(members);
+    if (!unmarked) break;
+    abandon(*tiers_[unmarked->tier], unmarked->reason);
+  }
+  for (const auto& path : markers.set_aside())
+    deps_.log.warning("a marker of another version or not of ours was set aside", {{"path", path}});
+}
+
+// `distrust`: why nothing in it is believed; empty: for no reason outside of it.
+void Store::report_recovery(const Tier& tier, const std::string& distrust) {
+  const TierRecovery& recovery = tier.recovery();
+  for (const auto& path : recovery.set_aside)
+    deps_.log.warning("a segment of another version or not of ours was set aside", {{"path", path}});
+  if (recovery.damaged > 0)
+    deps_.log.warning("damaged segments were removed",
+                      {{"tier", tier.name()}, {"segments", std::to_string(recovery.damaged)}});
+  if (recovery.distrusted > 0 && !distrust.empty())
+    deps_.log.warning("a tier may hold what must not come back and starts empty",
+                      {{"tier", tier.name()}, {"reason", distrust}, {"segments", std::to_string(recovery.distrusted)}});
+  if (recovery.distrusted > 0 && distrust.empty())
+    deps_.log.warning("a segment that is lost may have held what must not come back; the tier starts empty",
+                      {{"tier", tier.name()}, {"segments", std::to_string(recovery.distrusted)}});
+  if (tier.abandoned()) report_not_removed(tier);
 }
 
 void Store::recover() {
@@ -123,17 +169,6 @@ void Store::recover() {
     if (!is_tombstone(record)) index_.recover(record, place);
   });
   index_.finish_recovery();
-  for (auto& tier : tiers_) {
-    const TierRecovery& recovery = tier->recovery();
-    for (const auto& path : recovery.set_aside)
-      deps_.log.warning("a segment of another version or not of ours was set aside", {{"path", path}});
-    if (recovery.damaged > 0)
-      deps_.log.warning("damaged segments were removed",
-                        {{"tier", tier->name()}, {"segments", std::to_string(recovery.damaged)}});
-    if (recovery.distrusted > 0)
-      deps_.log.warning("a segment that is lost may have held what must not come back; the tier starts empty",
-                        {{"tier", tier->name()}, {"segments", std::to_string(recovery.distrusted)}});
-  }
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.now() - begin);
   deps_.log.info("tiers read in", {{"responses", std::to_string(index_.generation_count())},
                                    {"records", std::to_string(records)},

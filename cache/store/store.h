@@ -20,6 +20,7 @@
 
 #include "cache/index/index.h"
 #include "cache/policy/policy.h"
+#include "cache/tier/run_marker.h"
 #include "cache/tier/tier.h"
 #include "nezha/net/async.h"
 #include "nezha/obs/log.h"
@@ -43,7 +44,8 @@ struct StoreLimits {
 
 class Store {
  public:
-  // Takes over what the tiers hold from an earlier process and logs it. `tiers`: in any order, at most one of memory.
+  // Takes over what the tiers hold from an earlier process and logs it. A tier that was left out of a run starts empty.
+  // `tiers`: in any order, at most one of memory.
   // Blocks. Fails with kFixInput: a tier cannot be opened.
   static Result<std::unique_ptr<Store>> open(std::vector<config::TierSettings> tiers, const StoreLimits& limits,
                                              StoreDeps deps);
@@ -52,6 +54,7 @@ class Store {
     std::unique_ptr<Medium> medium;
     uint64_t size_bytes = 0;
     uint64_t segment_bytes = 0;
+    uint64_t beside_bytes = 0;  // of the size: for what is no segment
   };
   static Result<std::unique_ptr<Store>> open(std::vector<TierPlan> tiers, const StoreLimits& limits, StoreDeps deps);
   ~Store();
@@ -148,7 +151,9 @@ class Store {
   Result<void> shrink_index();
 
   Store(std::vector<std::unique_ptr<Tier>> tiers, const StoreLimits& limits, StoreDeps deps);
+  void begin_run(RunMarkers& markers);
   void recover();
+  void report_recovery(const Tier& tier, const std::string& distrust);
   Result<void> load_piece(const Place& place);  // blocks; measured
   StoredHeadPtr decode(const KeyHash& hash, uint64_t generation, const PinnedBytes& record);
   void drop_damaged(const KeyHash& hash, uint64_t generation);
@@ -156,6 +161,7 @@ class Store {
   void forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable);
   Tier* forbid_evicted(const KeyHash& hash, uint64_t generation);  // a tier without room for it, or null
   void abandon(Tier& tier, const std::string& reason);
+  void report_not_removed(const Tier& tier);
   Result<Tier::Appended> append_head(Queue queue, const Record& record, const StoredHead& head);
   std::vector<Index::Entry> decoded_entries(const KeyHash& hash);
   void promote_until_stopped(const std::stop_token& stop);

@@ -82,6 +82,9 @@ class FileMedium final : public Medium {
   Result<std::vector<uint32_t>> list() override { return directory_.list(); }
   bool remove(uint32_t number) override { return directory_.remove(number); }
   std::string set_aside(uint32_t number) override { return directory_.set_aside(number); }
+  Result<std::string> read_marker() override { return directory_.read_marker(); }
+  Result<void> write_marker(std::string_view bytes) override { return directory_.write_marker(bytes); }
+  std::string set_aside_marker() override { return directory_.set_aside_marker(); }
 
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) override {
     const std::string path = directory_.path_of(number);
@@ -116,6 +119,9 @@ class MemoryMedium final : public Medium {
   Result<std::vector<uint32_t>> list() override { return std::vector<uint32_t>(); }
   bool remove(uint32_t) override { return true; }
   std::string set_aside(uint32_t) override { return ""; }
+  Result<std::string> read_marker() override { return fail(Remedy::kAbsent, "memory starts empty"); }
+  Result<void> write_marker(std::string_view) override { return ok(); }
+  std::string set_aside_marker() override { return ""; }
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t) override { return fail(Remedy::kAbsent, "memory starts empty"); }
 
   Result<std::unique_ptr<SegmentBytes>> create(uint32_t number, uint64_t size_bytes) override {

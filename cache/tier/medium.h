@@ -53,6 +53,13 @@ class Medium {
   virtual bool remove(uint32_t number) = 0;
   // Puts a segment that is not ours to read out of the way, without losing it. The place it has now, for the log.
   virtual std::string set_aside(uint32_t number) = 0;
+
+  // The marker of run_marker.h: a few bytes beside the segments. Fails with kAbsent: there is none; with kGiveUp: it
+  // cannot be read.
+  virtual Result<std::string> read_marker() = 0;
+  // Whole or not at all, whoever dies; outlives the machine's power when it returns. Fails with kGiveUp.
+  virtual Result<void> write_marker(std::string_view bytes) = 0;
+  virtual std::string set_aside_marker() = 0;  // as set_aside()
 };
 
 // kNvme, kPmem: a directory, which is created when missing and locked against a second process; kPmem maps with libpmem

@@ -63,6 +63,9 @@ class PmemMedium final : public Medium {
   Result<std::vector<uint32_t>> list() override { return directory_.list(); }
   bool remove(uint32_t number) override { return directory_.remove(number); }
   std::string set_aside(uint32_t number) override { return directory_.set_aside(number); }
+  Result<std::string> read_marker() override { return directory_.read_marker(); }
+  Result<void> write_marker(std::string_view bytes) override { return directory_.write_marker(bytes); }
+  std::string set_aside_marker() override { return directory_.set_aside_marker(); }
 
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) override {
     const std::string path = directory_.path_of(number);

@@ -20,6 +20,7 @@ Result<std::unique_ptr<Tier>> Tier::open(std::unique_ptr<Medium> medium, const T
   if (!options.segment_bytes && options.size_bytes < limits::kTierBytesMin)
     return fail(Remedy::kFixInput, "cache.tiers: a tier has at least 16Mi");
   std::unique_ptr<Tier> tier(new Tier(std::move(medium), options, clock));
+  tier->lost_tombstones_ = options.distrusted;
   NEZHA_TRY(tier->take_over());
   return tier;
 }
@@ -34,7 +35,7 @@ Result<void> Tier::take_over() {
     for (auto& segment : segments_) {
       if (!segment) continue;
       recovery_.distrusted += segment->slots > 0 ? 1 : 0;
-      medium_->remove(segment->number);
+      if (!medium_->remove(segment->number)) abandoned_ = true;  // nobody may believe it
       segment.reset();
     }
   }
@@ -60,7 +61,7 @@ Result<void> Tier::take_over() {
 void Tier::lose(uint32_t number, bool may_hold_tombstones) {
   ++recovery_.damaged;
   lost_tombstones_ |= may_hold_tombstones;
-  medium_->remove(number);
+  if (!medium_->remove(number)) lost_tombstones_ = abandoned_ = true;
 }
 
 // Makes one segment that is there ours, or gets it out of the way. Without the tombstones of one that is lost, records

@@ -31,8 +31,9 @@ uint64_t align(uint64_t value, uint64_t to) { return (value + to - 1) / to * to;
 
 Tier::Tier(std::unique_ptr<Medium> medium, const TierOptions& options, const Clock& clock)
     : id_(options.id), clock_(clock), medium_(std::move(medium)) {
-  segment_bytes_ = options.segment_bytes ? options.segment_bytes : choose_segment_bytes(options.size_bytes);
-  segments_max_ = options.size_bytes / segment_bytes_;
+  const uint64_t for_segments = options.size_bytes - options.beside_bytes;
+  segment_bytes_ = options.segment_bytes ? options.segment_bytes : choose_segment_bytes(for_segments);
+  segments_max_ = for_segments / segment_bytes_;
 }
 
 Tier::~Tier() = default;

@@ -49,8 +49,10 @@ struct PinnedBytes {
 
 struct TierOptions {
   uint8_t id = 0;
-  uint64_t size_bytes = 0;     // hard limit of all segments
+  uint64_t size_bytes = 0;     // hard limit of all that lies on the medium
   uint64_t segment_bytes = 0;  // 0: chosen from the size
+  uint64_t beside_bytes = 0;   // of the size: for what is no segment
+  bool distrusted = false;     // what is there must not be served: the tier starts empty
 };
 
 // What an earlier process left, by what became of it.
@@ -58,7 +60,8 @@ struct TierRecovery {
   size_t segments = 0;
   size_t damaged = 0;                  // given up: nothing in them could be trusted
   std::vector<std::string> set_aside;  // not ours or of another version: where they are now
-  // Sound segments that were removed because one that is lost may have held tombstones for their records.
+  // Sound segments that were removed because tombstones for their records may be missing: one that held some is lost,
+  // or the options say so.
   size_t distrusted = 0;
 };
 
@@ -66,8 +69,8 @@ struct Segment;  // segment.h
 
 class Tier {
  public:
-  // Takes over the segments that are there. Blocks. Fails with kFixInput: the size is under kTierBytesMin, or the
-  // medium cannot be listed.
+  // Takes over the segments that are there. Those that are not to be served are gone for good when it returns, or the
+  // tier is abandoned(). Blocks. Fails with kFixInput: the size is under kTierBytesMin, or the medium cannot be listed.
   static Result<std::unique_ptr<Tier>> open(std::unique_ptr<Medium> medium, const TierOptions& options,
                                             const Clock& clock);
   ~Tier();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace nezha::test {
 
@@ -84,8 +85,16 @@ class FaultyMedium final : public Medium {
   bool durable() const override { return medium_->durable(); }
   std::string name() const override { return medium_->name(); }
   Result<std::vector<uint32_t>> list() override { return medium_->list(); }
-  bool remove(uint32_t number) override { return medium_->remove(number); }
+  bool remove(uint32_t number) override {
+    return faults_.next(Call::kRemove) == Faults::Fate::kWorks && medium_->remove(number);
+  }
   std::string set_aside(uint32_t number) override { return medium_->set_aside(number); }
+  Result<std::string> read_marker() override { return medium_->read_marker(); }
+  Result<void> write_marker(std::string_view bytes) override {
+    if (faults_.next(Call::kMark) != Faults::Fate::kWorks) return io_error();
+    return medium_->write_marker(bytes);
+  }
+  std::string set_aside_marker() override { return medium_->set_aside_marker(); }
   Result<std::unique_ptr<SegmentBytes>> open(uint32_t number) override {
     if (faults_.next(Call::kOpen) != Faults::Fate::kWorks) return io_error();
     return wrap(medium_->open(number));
@@ -116,6 +125,7 @@ struct TestDisk::State {
   mutable std::mutex mutex;
   std::map<uint32_t, Buffer> segments;
   size_t set_aside = 0;
+  std::optional<std::string> marker, marker_aside;
   uint64_t writes_until_copy = UINT64_MAX;
   uint64_t random = 0;
   std::unique_ptr<TestDisk> copy;
@@ -123,6 +133,7 @@ struct TestDisk::State {
   std::unique_ptr<TestDisk> copied() const {  // REQUIRES: mutex held
     auto out = std::make_shared<State>();
     for (const auto& [number, bytes] : segments) out->segments[number] = std::make_shared<std::vector<char>>(*bytes);
+    out->marker = marker;
     return std::unique_ptr<TestDisk>(new TestDisk(std::move(out)));
   }
 };
@@ -188,6 +199,21 @@ class TestDisk::DiskMedium final : public Medium {
     ++state_->set_aside;
     return "aside/" + std::to_string(number);
   }
+  Result<std::string> read_marker() override {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->marker) return fail(Remedy::kAbsent, "no marker");
+    return std::string(*state_->marker);
+  }
+  Result<void> write_marker(std::string_view bytes) override {
+    std::lock_guard lock(state_->mutex);
+    state_->marker = bytes;
+    return ok();
+  }
+  std::string set_aside_marker() override {
+    std::lock_guard lock(state_->mutex);
+    state_->marker_aside = std::exchange(state_->marker, std::nullopt);
+    return "aside/marker";
+  }
 
  private:
   std::shared_ptr<State> state_;
@@ -240,6 +266,21 @@ void TestDisk::remove(uint32_t number) {
 size_t TestDisk::set_aside() const {
   std::lock_guard lock(state_->mutex);
   return state_->set_aside;
+}
+
+std::optional<std::string> TestDisk::marker() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->marker;
+}
+
+void TestDisk::set_marker(std::optional<std::string> bytes) {
+  std::lock_guard lock(state_->mutex);
+  state_->marker = std::move(bytes);
+}
+
+std::optional<std::string> TestDisk::marker_aside() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->marker_aside;
 }
 
 }  // namespace nezha::test

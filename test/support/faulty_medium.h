@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 
 namespace nezha::test {
 
-enum class Call { kWrite, kSync, kLoad, kOpen, kCreate };
+enum class Call { kWrite, kSync, kLoad, kOpen, kCreate, kRemove, kMark };
 
 class Faults {
  public:
@@ -43,7 +44,7 @@ class Faults {
     std::function<void()> before;
   };
   mutable std::mutex mutex_;
-  std::array<Plan, 5> plans_;
+  std::array<Plan, 7> plans_;
   std::atomic<bool> evicted_{false};
 };
 
@@ -66,7 +67,10 @@ class TestDisk {
   void poke(uint32_t number, uint64_t offset, char change);  // XOR
   void put(uint32_t number, std::string bytes);
   void remove(uint32_t number);
-  size_t set_aside() const;
+  size_t set_aside() const;  // how many segments were
+  std::optional<std::string> marker() const;
+  void set_marker(std::optional<std::string> bytes);
+  std::optional<std::string> marker_aside() const;
 
  private:
   struct State;
