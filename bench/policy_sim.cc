@@ -1,12 +1,12 @@
 // policy_sim: replays request sequences against the cache's own eviction and admission code and against exact LRU and
 // S3-FIFO, and prints what each hits as a markdown table. No bytes are moved. Usage: policy_sim [SEED]
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "cache/policy/model/caches.h"
 #include "cache/policy/strategy.h"
+#include "nezha/base/text.h"
 
 namespace nezha::cache::model {
 namespace {
@@ -97,11 +97,15 @@ void print_segments(const std::vector<Trace>& traces) {
 
 int main(int argc, char** argv) {
   using namespace nezha::cache::model;
-  const uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
-  const std::vector<Trace> traces = workloads(seed);
+  const auto seed = nezha::parse_decimal(argc > 1 ? argv[1] : "1");
+  if (!seed) {
+    std::fprintf(stderr, "policy-sim: SEED=%s is not a whole number; write for example SEED=2\n", argv[1]);
+    return 2;
+  }
+  const std::vector<Trace> traces = workloads(*seed);
   print_policies(traces);
   std::printf("\n");
-  print_policies(small_workloads(seed));
+  print_policies(small_workloads(*seed));
   print_segments({traces[0], traces[2], traces[3], traces[7]});
   return 0;
 }

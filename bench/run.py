@@ -46,6 +46,13 @@ def chosen():
     return [name for name in ROWS if not names or name in names or "all" in names]
 
 
+def how_often():
+    runs = os.environ.get("RUNS") or "5"
+    if not (runs.isascii() and runs.isdecimal() and int(runs) > 0):
+        raise SystemExit(f"bench: RUNS={runs} is not a number above zero; write for example RUNS=5")
+    return int(runs)
+
+
 def lay_out_network():
     """The loopback of this run's own network namespace, without BBR: it paces by timers, and over a loopback interface
     those would be measured. A namespace may choose only among what the machine allows; Reno is always there."""
@@ -60,7 +67,7 @@ def lay_out_network():
 
 def main():
     programs, work, target = (Path(argument) for argument in sys.argv[1:4])
-    names, runs = chosen(), int(os.environ.get("RUNS") or 5)
+    names, runs = chosen(), how_often()
     lay_out_network()
     files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))  # nginx keeps open what it serves

@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -57,10 +59,14 @@ class FollowingSource final : public ConfigSource {
 
   Result<void> start() {
     if (configmap_) {
-      NEZHA_TRY(auto server, k8s::in_cluster_api_server());
+      auto server = k8s::in_cluster_api_server();
+      if (!server) {
+        return fail(server.error().remedy,
+                    "--configmap: " + server.error().message + "; run in a pod, or without --configmap");
+      }
       waiting_ = true;
       watch_ = std::make_unique<k8s::ConfigMapWatch>(
-          std::move(server), configmap_->name_space, configmap_->name,
+          std::move(server.value()), configmap_->name_space, configmap_->name,
           [this](std::optional<k8s::ConfigMapWatch::Data> data) { on_configmap(std::move(data)); }, log_);
     } else {
       std::lock_guard lock(mutex_);
@@ -155,10 +161,13 @@ std::optional<ConfigMapName> parse_configmap_name(std::string_view text) {
 
 Result<config::Settings> load_config_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Remedy::kFixInput, path + ": cannot be read; give an existing file with --config");
+  const auto unreadable = [&] {
+    return fail(Remedy::kFixInput, path + ": cannot be read (" + std::strerror(errno) + "); give a file with --config");
+  };
+  if (!file) return unreadable();
   std::string text;
   text.resize(limits::kConfigBytesMax + 1);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof()) return unreadable();
   text.resize(static_cast<size_t>(file.gcount()));
   return config::parse_settings(text, path);
 }

@@ -33,7 +33,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option(
       "--configmap", options.configmap,
       "NAMESPACE/NAME of the ConfigMap whose config.yaml lists the upstreams; followed through the Kubernetes API");
-  app.add_flag("--check", options.check, "check the configuration file and exit");
+  app.add_flag("--check", options.check, "check the configuration file, and the files that it names, and exit");
   app.add_option("--log-level", options.log_level, "least severe messages that are logged")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
@@ -128,7 +128,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   config::ListenSettings listen = settings.listen;
   if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
   auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
-  if (!certificates) return stop_with(certificates.error().message);
+  if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
@@ -172,8 +172,25 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   server.value().reset();
   loaders->join();
   workers->join();  // before the store goes: their last work may be the last to let go of a fill
-  log->info("stopped", {{"every answer ended by itself", whole ? "yes" : "no"}});
+  log->info("stopped", {{"all_answers_ended", whole ? "yes" : "no"}});
   return 0;
+}
+
+// What a start would say about the configuration and the files that it names.
+int check(const Options& options, const config::Settings& settings) {
+  const SystemClock clock;
+  const auto log = obs::make_null_log();
+  const auto metrics = obs::make_metrics();
+  const auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
+  if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
+  std::cout << options.config_path << ": ok\n";
+  return 0;
+}
+
+// The message of a bad command line. An argument that is none comes first: it may be the missing one, mistyped.
+std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
+  const auto unknown = app.remaining();
+  return unknown.empty() ? error.what() : "unknown argument \"" + unknown.front() + "\"";
 }
 
 }  // namespace
@@ -187,7 +204,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& text_only) {  // --help, --version
     return app.exit(text_only);
   } catch (const CLI::ParseError& error) {
-    return stop_with(std::string(error.what()) + "; --help lists the flags");
+    return stop_with(message_of(app, error) + "; --help lists the flags");
   }
 
   // Before any thread starts: sigwait in run() takes them; a write to a closed socket is an error value.
@@ -200,13 +217,10 @@ int main(int argc, char** argv) {
 
   auto settings = cache::load_config_file(options.config_path);
   if (!settings) return stop_with(settings.error().message);
-  if (options.check) {
-    std::cout << options.config_path << ": ok\n";
-    return 0;
-  }
   std::optional<cache::ConfigMapName> configmap;
   if (!options.configmap.empty() && !(configmap = cache::parse_configmap_name(options.configmap))) {
     return stop_with("--configmap: \"" + options.configmap + "\" is not NAMESPACE/NAME");
   }
+  if (options.check) return check(options, settings.value());
   return run(options, std::move(settings.value()), configmap);
 }

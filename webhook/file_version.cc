@@ -20,7 +20,7 @@ Result<std::string> read_file(const std::string& path, uint64_t bytes_max) {
   if (!file) return fail(Remedy::kFixInput, path + ": cannot be read: " + std::strerror(errno));
   std::string content(bytes_max + 1, '\0');
   file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  if (file.bad()) return fail(Remedy::kFixInput, path + ": reading fails");
+  if (file.bad()) return fail(Remedy::kFixInput, path + ": cannot be read: " + std::strerror(errno));
   content.resize(static_cast<size_t>(file.gcount()));
   if (content.size() > bytes_max) {
     return fail(Remedy::kFixInput, path + ": larger than the limit of " + std::to_string(bytes_max) + " bytes");

@@ -113,7 +113,13 @@ Result<> run_with_files(const Options& options, const sigset_t& signals) {
 }
 
 Result<k8s::ApiServer> api_server_of(const Options& options) {
-  if (options.api_server.empty()) return k8s::in_cluster_api_server();
+  if (options.api_server.empty()) {
+    auto server = k8s::in_cluster_api_server();
+    if (server) return server;
+    return fail(server.error().remedy, server.error().message +
+                                           "; give the address of the Kubernetes API with --api-server, or run without "
+                                           "Kubernetes with --config");
+  }
   return k8s::ApiServer{options.api_server, options.token_file, options.ca_file};
 }
 

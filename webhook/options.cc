@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 
 #include "nezha/base/text.h"
 
@@ -21,6 +20,8 @@ struct RawOptions {
   std::string cache_address;
   std::string name_space;
   uint32_t drain_s = 10;
+  std::string log_level = "info";
+  std::string log_format = "text";
 };
 
 // "IP:PORT", IPv6 in brackets.
@@ -36,22 +37,24 @@ Result<config::ListenAddress> parse_listen(const std::string& flag, const std::s
   return config::ListenAddress{*ip, static_cast<uint16_t>(*port)};
 }
 
-void add_server_flags(CLI::App& app, Options& options, RawOptions& raw) {
-  static const std::map<std::string, obs::Level> kLevels{{"debug", obs::Level::kDebug},
-                                                         {"info", obs::Level::kInfo},
-                                                         {"warning", obs::Level::kWarning},
-                                                         {"error", obs::Level::kError}};
-  static const std::map<std::string, obs::LogFormat> kFormats{{"text", obs::LogFormat::kText},
-                                                              {"json", obs::LogFormat::kJson}};
+obs::Level level_of(const std::string& name) {
+  if (name == "debug") return obs::Level::kDebug;
+  if (name == "warning") return obs::Level::kWarning;
+  return name == "error" ? obs::Level::kError : obs::Level::kInfo;
+}
+
+void add_server_flags(CLI::App& app, RawOptions& raw) {
   app.add_option("--listen", raw.listen, "Address of the admission server, over TLS")->capture_default_str();
   app.add_option("--admin", raw.admin, "Address of /healthz, /readyz and /metrics, plain HTTP")->capture_default_str();
   app.add_option("--drain-seconds", raw.drain_s, "How long to serve on after SIGTERM")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
-  app.add_option("--log-level", options.log_level, "debug, info, warning or error (default info)")
-      ->transform(CLI::CheckedTransformer(kLevels));
-  app.add_option("--log-format", options.log_format, "text or json (default text)")
-      ->transform(CLI::CheckedTransformer(kFormats));
+  app.add_option("--log-level", raw.log_level, "Least severe messages that are logged")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--log-format", raw.log_format, "Form of the log")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   app.add_option("--cache-address", raw.cache_address,
                  "IP address that central aliases point at, instead of the cache Service's");
 }
@@ -84,6 +87,8 @@ Result<> settle(Options& options, const RawOptions& raw) {
   NEZHA_TRY(options.listen, parse_listen("--listen", raw.listen));
   NEZHA_TRY(options.admin, parse_listen("--admin", raw.admin));
   options.drain = std::chrono::seconds(raw.drain_s);
+  options.log_level = level_of(raw.log_level);
+  options.log_format = raw.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText;
   if (!raw.cache_address.empty()) {
     const auto ip = canonical_ip(raw.cache_address);
     if (!ip) return fail(Remedy::kFixInput, "--cache-address: \"" + raw.cache_address + "\" is no IP address");
@@ -113,7 +118,7 @@ Result<std::variant<Options, int>> parse_options(int argc, const char* const* ar
   CLI::App app("The admission webhook of Nezha: makes labelled pods read remote data through the cache.",
                "nezha-webhook");
   app.set_version_flag("--version", std::string("nezha-webhook ") + NEZHA_VERSION);
-  add_server_flags(app, options, raw);
+  add_server_flags(app, raw);
   add_cluster_flags(app, options, raw);
   add_file_flags(app, options);
   try {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <stop_token>
@@ -43,7 +45,7 @@ Result<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(limits::kCertificateBytesMax + 1, '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof())
-    return fail(Remedy::kFixInput, path + ": cannot be read");
+    return fail(Remedy::kFixInput, path + ": cannot be read (" + std::strerror(errno) + ")");
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > limits::kCertificateBytesMax)
     return fail(Remedy::kFixInput, path + ": is too large for a PEM file of certificates");
@@ -96,9 +98,12 @@ class FollowedCertificates final : public Certificates {
   }
 
   Result<void> start() {
-    for (auto& entry : entries_) {
-      entry.mark = mark_of(entry.pair);
-      NEZHA_TRY(entry.loaded, load(entry.pair));
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      entries_[i].mark = mark_of(entries_[i].pair);
+      auto loaded = load(entries_[i].pair);
+      if (!loaded)
+        return fail(Remedy::kFixInput, "tls.certificates[" + std::to_string(i) + "]: " + loaded.error().message);
+      entries_[i].loaded = std::move(loaded.value());
     }
     if (!entries_.empty()) thread_ = std::jthread([this](std::stop_token stop) { follow(stop); });
     return ok();

@@ -23,7 +23,7 @@ class Certificates {
   virtual std::shared_ptr<const net::TlsServer> find(std::string_view host) const = 0;
 };
 
-// Fails with kFixInput: a file that cannot be read or used; the message is one line and names it.
+// Fails with kFixInput: a file that cannot be read or used; the message is one line and names key and file.
 Result<std::unique_ptr<Certificates>> load_certificates(const config::TlsSettings& settings, const Clock& clock,
                                                         obs::Log& log, obs::Metrics& metrics);
 

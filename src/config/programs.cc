@@ -1,12 +1,12 @@
 // The sections for the programs themselves: `cache:`, `webhook:`, `listen:`, `resolver:`, `tls:`.
 #include <set>
 
+#include "nezha/base/limits.h"
 #include "src/config/sections.h"
 
 namespace nezha::config {
 namespace {
 
-constexpr size_t kTiersMax = 16;
 constexpr size_t kAddressesMax = 64;
 constexpr size_t kCertificatesMax = 1000;
 
@@ -18,6 +18,7 @@ Result<TierSettings> read_tier(const View& view) {
   NEZHA_TRY(const auto index, medium.one_of({"memory", "pmem", "nvme"}));
   tier.medium = static_cast<Medium>(index);
   NEZHA_TRY(tier.size_bytes, size.size_bytes());
+  if (tier.size_bytes < limits::kTierBytesMin) return size.error("is too small for a tier; write at least 16Mi");
   const auto path = view.find("path");
   if (tier.medium == Medium::kMemory) {
     if (path) return path->error("is not used by medium memory; remove it");
@@ -28,8 +29,10 @@ Result<TierSettings> read_tier(const View& view) {
   return tier;
 }
 
+static_assert(limits::kTierBytesMin == 16 * 1024 * 1024, "the messages name it");
+
 Result<std::vector<TierSettings>> read_tiers(const View& view) {
-  NEZHA_TRY(const auto views, view.items(kTiersMax));
+  NEZHA_TRY(const auto views, view.items(limits::kTiersMax));
   std::vector<TierSettings> tiers;
   std::set<std::string> paths;
   for (const View& item : views) {
@@ -41,6 +44,13 @@ Result<std::vector<TierSettings>> read_tiers(const View& view) {
     tiers.push_back(std::move(tier));
   }
   return tiers;
+}
+
+// A key that is reserved: said to be so, instead of being read and used by nothing.
+Result<> refuse_reserved(const View& section, std::string_view key, std::string_view advice) {
+  if (const auto reserved = section.find(key))
+    return reserved->error("is not supported in this version; " + std::string(advice));
+  return ok();
 }
 
 Result<std::vector<ListenAddress>> read_addresses(const View& view, std::optional<uint16_t> port_default,
@@ -72,6 +82,10 @@ Result<CacheSettings> read_cache(const View& top) {
   if (const auto tiers = section->find("tiers")) {
     NEZHA_TRY(cache.tiers, read_tiers(*tiers));
   }
+  if (cache.tiers.empty() && cache.memory_bytes != 0 && cache.memory_bytes / 2 < limits::kTierBytesMin) {
+    return section->find("memory")->error(
+        "is too small, because half of it is the only tier; write at least 32Mi, or list cache.tiers");
+  }
   return cache;
 }
 
@@ -79,15 +93,10 @@ Result<WebhookSettings> read_webhook(const View& top) {
   WebhookSettings webhook;
   const auto section = top.find("webhook");
   if (!section) return webhook;
-  NEZHA_TRY(section->expect_map({"cacheAddress", "sidecarImage"}));
+  NEZHA_TRY(refuse_reserved(*section, "sidecarImage", "remove it: pods in mode sidecar get central"));
+  NEZHA_TRY(section->expect_map({"cacheAddress"}));
   if (const auto address = section->find("cacheAddress")) {
     NEZHA_TRY(webhook.cache_address, address->ip());
-  }
-  if (const auto image = section->find("sidecarImage")) {
-    NEZHA_TRY(webhook.sidecar_image, image->text());
-    if (webhook.sidecar_image->find_first_of(" \t\r\n") != std::string::npos) {
-      return image->error(quoted(*webhook.sidecar_image) + " has blanks; write NAME:TAG or NAME@DIGEST");
-    }
   }
   return webhook;
 }
@@ -124,12 +133,10 @@ Result<TlsSettings> read_tls(const View& top) {
   TlsSettings tls;
   const auto section = top.find("tls");
   if (!section) return tls;
-  NEZHA_TRY(section->expect_map({"certificates", "ca"}));
+  NEZHA_TRY(refuse_reserved(*section, "ca", "remove it and list the hosts' certificates in tls.certificates"));
+  NEZHA_TRY(section->expect_map({"certificates"}));
   if (const auto certificates = section->find("certificates")) {
     NEZHA_TRY(tls.certificates, read_list<TlsSettings::Pair>(*certificates, kCertificatesMax, read_pair));
-  }
-  if (const auto ca = section->find("ca")) {
-    NEZHA_TRY(tls.ca, read_pair(*ca));
   }
   return tls;
 }

@@ -44,9 +44,7 @@ class PairFiles {
     write_file(folder_ / "tls.key", identity.key_pem);
     write_file(folder_ / "tls.crt", identity.certificate_pem);
   }
-  config::TlsSettings settings() const {
-    return {{{(folder_ / "tls.crt").string(), (folder_ / "tls.key").string()}}, {}};
-  }
+  config::TlsSettings settings() const { return {{{(folder_ / "tls.crt").string(), (folder_ / "tls.key").string()}}}; }
   const fs::path& folder() const { return folder_; }
 
  private:

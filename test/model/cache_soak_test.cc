@@ -244,7 +244,7 @@ TEST_F(Soak, ClientsThatBreakOffLeaveNothing) {
 
   // What is under way, connections and downloads, ends by itself: there is none.
   EXPECT_EQ(cache_.stop(), 0) << cache_.log();
-  EXPECT_NE(cache_.log().find("every answer ended by itself\"=yes"), std::string::npos) << cache_.log();
+  EXPECT_NE(cache_.log().find("all_answers_ended=yes"), std::string::npos) << cache_.log();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ DOCUMENTS = (
     "HACKING.md",
     "STYLE.md",
     "LICENSE",
+    "docs/configuration.md",
     "docs/semantics.md",
     "docs/metrics.md",
     "docs/formats.md",
@@ -235,6 +236,31 @@ def metrics_are_documented(tree):
     return problems + [f"docs/metrics.md:1: {name} is made nowhere" for name in sorted(documented - set(made))]
 
 
+def keys_are_documented(tree):
+    """Each map that the configuration's reader knows has its keys in the tables of docs/configuration.md, no more."""
+    documented = {}
+    for row in re.findall(r"^\| `([\w.\[\]]+)` \|", tree.texts.get("docs/configuration.md", ""), re.M):
+        parts = row.split(".")
+        for depth, part in enumerate(parts):
+            if key := part.removesuffix("[]"):
+                documented.setdefault(".".join(parts[:depth]), set()).add(key)
+    problems, known = [], []
+    for path, text in tree.code():
+        if path.startswith("src/config/"):
+            for match in re.finditer(r"expect_map\(\{([^}]*)\}\)", text):
+                known.append(set(re.findall(r'"(\w+)"', match.group(1))))
+                if known[-1] not in documented.values():
+                    keys = ", ".join(sorted(known[-1]))
+                    problems.append(
+                        f"{path}:{line_of(text, match.start())}: docs/configuration.md has no map of just {keys}"
+                    )
+    return problems + [
+        f"docs/configuration.md:1: the keys of {parent or 'the file'} are not what src/config reads"
+        for parent, keys in documented.items()
+        if keys not in known
+    ]
+
+
 RULES = (
     lines_are_short,
     functions_are_short,
@@ -247,4 +273,5 @@ RULES = (
     documents_exist,
     documents_name_real_files,
     metrics_are_documented,
+    keys_are_documented,
 )

@@ -129,6 +129,19 @@ CANARIES = {
         ),
         ({"docs/metrics.md": "| `nezha_x_total{a=}` |"}, {"cache/a.cc": '"nezha_x_total"'}),
     ],
+    rules.keys_are_documented: [
+        (
+            {"src/config/a.cc": 'view.expect_map({"name", "size"})', "docs/configuration.md": "| `name` | text |"},
+            {"docs/configuration.md": "| `name` | text |\n| `size` | size |"},
+        ),
+        (
+            {
+                "src/config/a.cc": 'v.expect_map({"tiers"}) v.expect_map({"size"})',
+                "docs/configuration.md": "| `tiers[].size` | |\n| `tiers[].gone` | |",
+            },
+            {"docs/configuration.md": "| `tiers[].size` | |"},
+        ),
+    ],
 }
 
 

@@ -109,7 +109,6 @@ struct CacheSettings {
 
 struct WebhookSettings {
   std::optional<IpAddress> cache_address;  // pins what central aliases point at
-  std::optional<std::string> sidecar_image;
 };
 
 struct ListenAddress {
@@ -130,7 +129,6 @@ struct TlsSettings {
     std::string key_path;
   };
   std::vector<Pair> certificates;  // leaves, chosen by SNI
-  std::optional<Pair> ca;          // mints leaves
 };
 
 struct Settings {

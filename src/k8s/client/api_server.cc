@@ -18,9 +18,7 @@ Result<ApiServer> in_cluster_api_server() {
   const std::string host = environment("KUBERNETES_SERVICE_HOST");
   const std::string port = environment("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty()) {
-    return fail(Remedy::kAbsent,
-                "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this is no pod: "
-                "give the address of the Kubernetes API");
+    return fail(Remedy::kAbsent, "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this is no pod");
   }
   const bool ipv6 = host.find(':') != std::string::npos;
   const std::string folder = kServiceAccount;

@@ -70,9 +70,9 @@ TEST_F(CertificateFiles, ThatCannotBeUsedStopTheStartInOneLine) {
   const std::string huge = write("huge", std::string(2 * 1024 * 1024, '-')), none = (folder_ / "none").string();
   const std::string nameless = write("nameless", pki_.ca.certificate_pem), ca_key = write("ca.key", pki_.ca.key_pem);
   const std::vector<std::array<std::string, 3>> table = {
-      {none, key, none + ": cannot be read"},
-      {crt, none, none + ": cannot be read"},
-      {folder_.string(), key, folder_.string() + ": cannot be read"},
+      {none, key, none + ": cannot be read (No such file or directory)"},
+      {crt, none, none + ": cannot be read (No such file or directory)"},
+      {folder_.string(), key, folder_.string() + ": cannot be read (Is a directory)"},
       {huge, key, huge + ": is too large for a PEM file of certificates"},
       {text, key, text + " with " + key + ": no certificate in PEM format"},
       {crt, text, crt + " with " + text + ": no unencrypted private key in PEM format"},
@@ -83,7 +83,7 @@ TEST_F(CertificateFiles, ThatCannotBeUsedStopTheStartInOneLine) {
     settings_.certificates = {{certificate, private_key}};
     const auto loaded = load();
     ASSERT_FALSE(loaded) << message;
-    EXPECT_EQ(loaded.error().message, message);
+    EXPECT_EQ(loaded.error().message, "tls.certificates[0]: " + message);
     EXPECT_EQ(loaded.error().remedy, Remedy::kFixInput);
   }
 }

@@ -252,6 +252,11 @@ TEST(SettingsErrors, CacheAndWebhook) {
        "for this tier alone"},
       {tier("medium: nvme, path: c, size: 1Gi"),
        "cache.tiers[0].path (line 1): \"c\" is not an absolute path; start it with /"},
+      {tier("medium: nvme, path: /c, size: 16777215"),
+       "cache.tiers[0].size (line 1): is too small for a tier; write at least 16Mi"},
+      {"cache:\n  memory: 33554431\n",
+       "cache.memory (line 2): is too small, because half of it is the only tier; write at least 32Mi, or list "
+       "cache.tiers"},
       {tier("medium: memory, path: /c, size: 1Gi"),
        "cache.tiers[0].path (line 1): is not used by medium memory; remove it"},
       {tier("medium: nvme, path: /c, size: 1Gi}, {medium: pmem, path: /c, size: 1Gi"),
@@ -260,8 +265,8 @@ TEST(SettingsErrors, CacheAndWebhook) {
        "cache.tiers[1] (line 1): is a second memory tier; give each tier a place of its own"},
       {"webhook: {cacheAddress: 10.0.0}\n",
        "webhook.cacheAddress (line 1): \"10.0.0\" is not an IP address; write for example 10.96.12.34 or fd00::12"},
-      {"webhook: {sidecarImage: 'a b'}\n",
-       "webhook.sidecarImage (line 1): \"a b\" has blanks; write NAME:TAG or NAME@DIGEST"},
+      {"webhook: {sidecarImage: a}\n",
+       "webhook.sidecarImage (line 1): is not supported in this version; remove it: pods in mode sidecar get central"},
       {"webhook: {cacheAdress: 10.0.0.1}\n",
        "webhook.cacheAdress (line 1): is an unknown key; did you mean cacheAddress?"},
   });
@@ -298,12 +303,19 @@ TEST(SettingsErrors, ListenResolverTls) {
        "address; write IP:PORT, for example 10.96.0.10:53"},
       {"tls: {certificates: [{certificate: /a.crt}]}\n",
        "tls.certificates[0] (line 1): has no key; add for example key: /tls/tls.key"},
-      {"tls: {ca: {certificate: a.crt, key: /a.key}}\n",
-       "tls.ca.certificate (line 1): \"a.crt\" is not an absolute path; start it with /"},
+      {"tls: {certificates: [{certificate: a.crt, key: /a.key}]}\n",
+       "tls.certificates[0].certificate (line 1): \"a.crt\" is not an absolute path; start it with /"},
+      {"tls:\n  ca: {certificate: /a.crt, key: /a.key}\n",
+       "tls.ca (line 2): is not supported in this version; remove it and list the hosts' certificates in "
+       "tls.certificates"},
   });
 }
 
 TEST(SettingsErrors, CountsAreLimited) {
+  std::string tiers;
+  for (int i = 0; i <= 8; ++i)
+    tiers += (i ? ", " : "") + ("{medium: nvme, path: /t" + std::to_string(i)) + ", size: 1Gi}";
+  expect_messages({{"cache: {tiers: [" + tiers + "]}\n", "cache.tiers (line 1): has 9 items; at most 8 are allowed"}});
   std::string hosts;
   for (int i = 0; i <= 1000; ++i) hosts += (i ? ", h" : "h") + std::to_string(i) + ".example";
   expect_messages({{"upstreams:\n- {name: a, hosts: [" + hosts + "]}\n",

@@ -47,12 +47,10 @@ cache:
     - {medium: nvme, path: /cache/nezha, size: 1Ti}
 webhook:
   cacheAddress: 10.96.12.34
-  sidecarImage: nezha-cache:dev
 listen: {http: ["0.0.0.0:80", "[::]:80"], https: ["0.0.0.0:443"], admin: "127.0.0.1:9180"}
 resolver: {servers: ["10.96.0.10:5353", 10.96.0.11]}
 tls:
   certificates: [{certificate: /tls/a.crt, key: /tls/a.key}]
-  ca: {certificate: /ca/ca.crt, key: /ca/ca.key}
 )";
 
 TEST(Settings, ReadsUpstreams) {
@@ -97,15 +95,12 @@ TEST(Settings, ReadsTheProgramsSections) {
   EXPECT_EQ(settings.cache.tiers[1].path, "/cache/nezha");
   EXPECT_EQ(settings.cache.tiers[1].size_bytes, 1ULL << 40);
   EXPECT_EQ(settings.webhook.cache_address, IpAddress("10.96.12.34"));
-  EXPECT_EQ(settings.webhook.sidecar_image, "nezha-cache:dev");
   EXPECT_EQ(settings.listen.http, (std::vector<ListenAddress>{{"0.0.0.0", 80}, {"::", 80}}));
   EXPECT_EQ(settings.listen.https, (std::vector<ListenAddress>{{"0.0.0.0", 443}}));
   EXPECT_EQ(settings.listen.admin, (ListenAddress{"127.0.0.1", 9180}));
   EXPECT_EQ(settings.resolver_servers, (std::vector<ListenAddress>{{"10.96.0.10", 5353}, {"10.96.0.11", 53}}));
   ASSERT_EQ(settings.tls.certificates.size(), 1U);
   EXPECT_EQ(settings.tls.certificates[0].key_path, "/tls/a.key");
-  ASSERT_TRUE(settings.tls.ca);
-  EXPECT_EQ(settings.tls.ca->certificate_path, "/ca/ca.crt");
 }
 
 TEST(Settings, UpstreamsAloneAreEnough) {
@@ -119,6 +114,12 @@ TEST(Settings, UpstreamsAloneAreEnough) {
             (std::map<std::string, std::string>{{"nezha.io/inject", "true"}}));
   EXPECT_EQ(settings.injection[0].upstreams, (std::vector{UpstreamName("a"), UpstreamName("b")}));
   EXPECT_EQ(settings.injection[0].mode, Mode::kCentral);
+}
+
+TEST(Settings, TheLeastSizesAreEnough) {
+  EXPECT_EQ(parsed("cache: {memory: 32Mi}").cache.memory_bytes, 32ULL << 20);
+  EXPECT_EQ(parsed("cache: {memory: 1Mi, tiers: [{medium: memory, size: 16Mi}]}").cache.tiers[0].size_bytes,
+            16ULL << 20);
 }
 
 TEST(Settings, AnEmptyInjectionListMeansNoRules) { EXPECT_TRUE(parsed("injection: []").injection.empty()); }

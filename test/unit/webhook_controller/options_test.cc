@@ -78,7 +78,8 @@ TEST_F(OptionsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(wrong({"--namespace", "n", "--listen", "0.0.0.0:70000"}), HasSubstr("IP:PORT"));
   EXPECT_THAT(wrong({"--namespace", "n", "--cache-address", "cache"}), HasSubstr("no IP address"));
   EXPECT_THAT(wrong({"--namespace", "n", "--nonsense"}), HasSubstr("--help"));
-  EXPECT_THAT(wrong({"--namespace", "n", "--log-level", "loud"}), HasSubstr("--log-level"));
+  EXPECT_THAT(wrong({"--namespace", "n", "--log-level", "loud"}),
+              "--log-level: loud not in {debug,info,warning,error}; --help lists the flags");
   EXPECT_THAT(wrong({"--namespace", "n", "--drain-seconds", "-1"}), HasSubstr("--drain-seconds"));
   EXPECT_THAT(wrong({"--config", "c", "--certificate", "a"}), HasSubstr("--key"));
   EXPECT_THAT(wrong({"--namespace", "n", "--certificate", "a", "--key", "b"}), HasSubstr("--config"));
