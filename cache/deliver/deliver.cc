@@ -42,20 +42,28 @@ class PinnedSource final : public BodySource {
   std::optional<Error> unreadable_;
 };
 
-// Pieces that lie behind one another in one file.
-struct FileRun {
-  explicit FileRun(PinnedBytes first) : bytes(first.bytes) { pieces.push_back(std::move(first)); }
+// Bytes of one file.
+struct FileBytes {
+  explicit FileBytes(const PinnedBytes& first) : bytes(first.bytes), file(first.file), offset(first.file_offset()) {}
   bool takes(const PinnedBytes& piece) const {
-    return piece.file == file() && piece.bytes.data() == bytes.data() + bytes.size() && bytes.size() < kRunBytes;
+    return piece.file == file && piece.bytes.data() == bytes.data() + bytes.size() && bytes.size() < kRunBytes;
   }
-  void add(PinnedBytes piece) {
-    bytes = {bytes.data(), bytes.size() + piece.bytes.size()};
-    pieces.push_back(std::move(piece));
-  }
-  int file() const { return pieces.front().file; }
-  uint64_t offset() const { return pieces.front().file_offset(); }
+  void add(const PinnedBytes& piece) { bytes = {bytes.data(), bytes.size() + piece.bytes.size()}; }
 
   std::string_view bytes;
+  int file;
+  uint64_t offset;
+};
+
+// And the pieces that lie there behind one another, held.
+struct FileRun {
+  explicit FileRun(PinnedBytes first) : all(first) { pieces.push_back(std::move(first)); }
+  void add(PinnedBytes piece) {
+    all.add(piece);
+    pieces.push_back(std::move(piece));
+  }
+
+  FileBytes all;
   std::vector<PinnedBytes> pieces;
 };
 
@@ -109,7 +117,7 @@ Result<void> keep_promise(Gathered& out, const PinnedBytes& got) {
 // False: it belongs behind what was gathered.
 bool add_piece(Gathered& out, PinnedBytes& got, bool chunked, bool files) {
   if (out.large) {
-    const bool taken = out.large->takes(got);
+    const bool taken = out.large->all.takes(got);
     if (taken) out.large->add(std::move(got));
     return taken;
   }
@@ -177,10 +185,10 @@ net::Task<Result<void>> write_all(net::Stream& client, Gathered& out, Store& sto
 }
 
 // One call to the kernel, by the way that costs less.
-Result<size_t> try_send_run(net::Stream& client, const FileRun& run, size_t skip_bytes, SendMeter& meter) {
+Result<size_t> try_send_run(net::Stream& client, const FileBytes& run, size_t skip_bytes, SendMeter& meter) {
   const std::string_view left = run.bytes.substr(skip_bytes);
   const SendMeter::Turn turn(meter);
-  const Result<size_t> sent = turn.by_file() ? client.try_send_file(run.file(), run.offset() + skip_bytes, left.size())
+  const Result<size_t> sent = turn.by_file() ? client.try_send_file(run.file, run.offset + skip_bytes, left.size())
                                              : client.try_write(std::span<const std::string_view>(&left, 1));
   if (sent) turn.done(sent.value());
   return sent;
@@ -191,8 +199,8 @@ net::Task<Result<void>> send_large(net::Stream& client, const FileRun& run, Send
   size_t done_bytes = 0;
   std::span<const PinnedBytes> left(run.pieces);
   size_t left_at = 0;  // where the first of them begins
-  while (done_bytes < run.bytes.size()) {
-    NEZHA_CO_TRY(const size_t sent, try_send_run(client, run, done_bytes, meter));
+  while (done_bytes < run.all.bytes.size()) {
+    NEZHA_CO_TRY(const size_t sent, try_send_run(client, run.all, done_bytes, meter));
     done_bytes += sent;
     if (sent > 0) continue;
     while (left_at + left.front().bytes.size() <= done_bytes) {
@@ -224,7 +232,7 @@ std::optional<size_t> begin_delivery(net::Stream& client, std::string_view head,
   const PinnedBytes& first = body->pieces.front();
   if (!client.sends_files() || first.file < 0 || first.bytes.size() < kFileBytesMin || !store.is_ready(first))
     return std::nullopt;
-  FileRun run(first);
+  FileBytes run(first);  // the caller holds them
   for (size_t i = 1; i < body->pieces.size() && run.takes(body->pieces[i]) && store.is_ready(body->pieces[i]); ++i)
     run.add(body->pieces[i]);
   const Result<size_t> sent_head = client.try_write_more({pieces.data(), 1});
@@ -266,11 +274,11 @@ net::Task<Result<void>> deliver(net::Stream& client, Delivery delivery, Store& s
     }
     if (out.large) {
       NEZHA_CO_DO(co_await send_large(client, *out.large, meter, store, clock));
-      sent_bytes += out.large->bytes.size();
+      sent_bytes += out.large->all.bytes.size();
     }
     if (out.end) co_return ok();
     // A client that takes everything at once must not keep the loop from the others.
-    if ((turn_bytes += out.size_bytes + (out.large ? out.large->bytes.size() : 0)) >= kTurnBytes) {
+    if ((turn_bytes += out.size_bytes + (out.large ? out.large->all.bytes.size() : 0)) >= kTurnBytes) {
       turn_bytes = 0;
       co_await net::yield();
     }

@@ -1,34 +1,18 @@
 // The command line of nezha-cache as a shell sees it: what --check accepts, and one line for what a start would refuse.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <string>
 
+#include "test/support/run_program.h"
 #include "test/support/temporary_directory.h"
 
 namespace nezha::cache {
 namespace {
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // standard output and standard error
-};
-
-Outcome run(const std::string& arguments) {
-  const std::string command =
-      "env -u KUBERNETES_SERVICE_HOST timeout 60 " NEZHA_CACHE_PROGRAM " " + arguments + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  while (const size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.output.append(buffer.data(), bytes);
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+test::Outcome run(const std::string& arguments) {
+  return test::run_program("env -u KUBERNETES_SERVICE_HOST timeout 60 " NEZHA_CACHE_PROGRAM " " + arguments);
 }
 
 class Check : public testing::Test {

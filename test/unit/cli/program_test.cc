@@ -1,11 +1,10 @@
 // The program `nezha` as a shell sees it: arguments, standard input, exit status.
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string>
+
+#include "test/support/run_program.h"
 
 namespace nezha::cli {
 namespace {
@@ -13,22 +12,9 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // standard output and standard error
-};
-
 // `arguments` go through a shell, so they may redirect.
-Outcome run(const std::string& arguments, const std::string& before = "") {
-  const std::string command = before + " " NEZHA_PROGRAM " " + arguments + " 2>&1";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  Outcome outcome;
-  std::array<char, 4096> buffer;
-  while (const size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe))
-    outcome.output.append(buffer.data(), bytes);
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
+test::Outcome run(const std::string& arguments, const std::string& before = "") {
+  return test::run_program(before + " " NEZHA_PROGRAM " " + arguments);
 }
 
 const std::string kConfig = std::string(NEZHA_SOURCE_DIR) + "/test/golden/inject/config.yaml";
