@@ -202,7 +202,7 @@ net::Task<Result<void>> send_large(net::Stream& client, const FileRun& run, Send
   while (done_bytes < run.all.bytes.size()) {
     NEZHA_CO_TRY(const size_t sent, try_send_run(client, run.all, done_bytes, meter));
     done_bytes += sent;
-    if (sent > 0) continue;
+    if (done_bytes == run.all.bytes.size()) break;
     while (left_at + left.front().bytes.size() <= done_bytes) {
       left_at += left.front().bytes.size();
       left = left.subspan(1);

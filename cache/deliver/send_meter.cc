@@ -1,11 +1,14 @@
 #include "cache/deliver/send_meter.h"
 
+#include <algorithm>
 #include <ctime>
 
 namespace nezha::cache {
 namespace {
 
 constexpr uint32_t kTryOtherEvery = 128;
+constexpr uint32_t kTryWorseEvery = 1024;  // where the other costs more than half as much again
+constexpr double kWorse = 1.5;
 constexpr uint32_t kMeasureEvery = 16;
 constexpr double kWeight = 1.0 / 16;  // of a new measurement
 constexpr size_t kBytesMeasuredMin = 64 * 1024;
@@ -24,7 +27,8 @@ bool SendMeter::choose(bool& measure) {
   if (file_.ns_per_byte == 0) return true;
   if (copy_.ns_per_byte == 0) return false;
   const bool file_is_cheaper = file_.ns_per_byte < copy_.ns_per_byte;
-  if (turns_ % kTryOtherEvery == 0) return !file_is_cheaper;
+  const auto [less, more] = std::minmax(file_.ns_per_byte, copy_.ns_per_byte);
+  if (turns_ % (more > less * kWorse ? kTryWorseEvery : kTryOtherEvery) == 0) return !file_is_cheaper;
   measure = turns_ % kMeasureEvery == 0;
   return file_is_cheaper;
 }

@@ -11,6 +11,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr std::chrono::seconds kLingerMax{5};
+constexpr size_t kLargeBytes = 64 * 1024;
 constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
 
 }  // namespace
@@ -22,10 +23,11 @@ HeadOptions ClientSide::options(std::string cache_status) const {
 net::Task<bool> ClientSide::read_request(bool& idle) {
   net::Stream& stream = client_.stream();
   const net::ScopedDeadline deadline(stream, deps_.clock.coarse_now() + limits::kClientIdleTimeout);
-  // A client that has just been answered needs a moment: others first, and the next read finds its request.
-  if (answered_ && !client_.has_buffered()) co_await net::yield();
+  // A client that has just been answered needs a moment: others first, and the next read finds its request. After a
+  // large answer it needs longer than that.
+  if (answered_ && !was_large_ && !client_.has_buffered()) co_await net::yield();
   if (deps_.draining) co_return false;  // drain() looks for those that rest, and has just been by
-  answered_ = broke_ = false;
+  answered_ = broke_ = was_large_ = false;
   idle = true;
   const Result<bool> first = co_await client_.await_bytes();
   idle = false;
@@ -53,6 +55,7 @@ bool ClientSide::send_now(std::string_view head, const PinnedBody* body) {
   const auto sent_bytes = begin_delivery(client_.stream(), head, body, deps_.store, deps_.send_meter);
   if (!sent_bytes) return false;
   answered_ = true;
+  was_large_ = *sent_bytes >= kLargeBytes;
   deps_.metrics.sent_bytes.add(static_cast<double>(*sent_bytes));
   if (*sent_bytes == head.size() + (body ? body->range.size_bytes() : 0)) return true;
   is_rest_ = true;

@@ -62,8 +62,9 @@ class ClientSide final : public RequestSide {
   uint64_t rest_skip_bytes_ = 0;
   bool open_ = true;
   bool broke_ = false;
-  bool answered_ = false;  // a final head went out
-  bool broken_ = false;    // but not all of its body
+  bool answered_ = false;   // a final head went out
+  bool was_large_ = false;  // and more than its receiver takes at once
+  bool broken_ = false;     // but not all of its body
 };
 
 }  // namespace nezha::cache
