@@ -129,6 +129,8 @@ class Index {
   Forgotten forget(const Record& record, const Place& place, bool forbidden);
 
   // Reading a tier in: tombstones first, then the rest in the order it was written. finish() drops what has no head.
+  // By one thread. What is recovered is seen by others once finish_recovery() has returned.
+  void expect(size_t generations);  // how many heads will come, about
   void recover_tombstone(const Record& tombstone);
   void recover(const Record& record, const Place& place);
   void finish_recovery();
@@ -164,6 +166,8 @@ class Index {
     // While recovering: what must not come back.
     std::unordered_map<uint64_t, uint64_t> dead_paths;  // up to this generation
     std::unordered_map<uint64_t, char> dead_generations;
+    std::vector<std::pair<Record, Place>> recovering;  // not entered yet
+    size_t headless = 0;                               // generations of which a head is still to come
   };
 
   Shard& shard_of(uint64_t path_hash) { return shards_[path_hash % shards_.size()]; }
@@ -175,6 +179,10 @@ class Index {
   void release(const Place& place) { tiers_[place.tier()]->release(place); }
   void relocate(Place& place, const Place& to);
   void insert_extent(Generation& generation, const Extent& extent);
+  void enter_recovered();
+  static bool is_dead(const Shard& shard, const Record& record);
+  Generation& generation_of(Shard& shard, const Record& record);
+  void enter(Shard& shard, Generation& generation, const Record& record, const Place& place);
   bool covered_elsewhere(const Generation& generation, const Extent& extent) const;
   static Forgotten without(const Generation& generation, const Record& record, const Place& place);
 

@@ -2,12 +2,14 @@
 #include <algorithm>
 
 #include "cache/index/index.h"
+#include "nezha/base/check.h"
 
 namespace nezha::cache {
 namespace {
 
 // Node of the map, its bucket, and what malloc adds.
 constexpr uint64_t kNodeOverheadBytes = 40;
+constexpr size_t kRecoverAtOnce = 4096;  // of a shard: 18 MiB in all, given back at the end
 
 }  // namespace
 
@@ -139,6 +141,10 @@ void raise(std::atomic<uint64_t>& value, uint64_t at_least) {
 
 }  // namespace
 
+void Index::expect(size_t generations) {
+  for (Shard& shard : shards_) shard.generations.reserve(generations / kShards + 1);
+}
+
 void Index::recover_tombstone(const Record& tombstone) {
   raise(next_generation_, tombstone.generation + 1);
   Shard& shard = shard_of(tombstone.key.path);
@@ -151,34 +157,65 @@ void Index::recover_tombstone(const Record& tombstone) {
   }
 }
 
+// Shard by shard: one of them fits the processor's cache, all of them do not.
 void Index::recover(const Record& record, const Place& place) {
   raise(next_generation_, record.generation + 1);
-  Shard& shard = shard_of(record.key.path);
-  std::lock_guard lock(shard.mutex);
-  if (shard.dead_generations.contains(record.generation)) return;
-  const auto dead = shard.dead_paths.find(record.key.path);
-  if (dead != shard.dead_paths.end() && record.generation <= dead->second) return;
-  Generation* generation = find_generation(shard, record.key, record.generation);
-  if (!generation) {
-    Generation fresh;
-    fresh.query = record.key.query;
-    fresh.id = record.generation;
-    generation = &shard.generations.emplace(record.key.path, std::move(fresh))->second;
-    ++generations_;
+  auto& recovering = shard_of(record.key.path).recovering;
+  if (recovering.empty()) recovering.reserve(kRecoverAtOnce);
+  recovering.emplace_back(record, place);
+  if (recovering.size() == kRecoverAtOnce) enter_recovered();
+}
+
+void Index::enter_recovered() {
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    Generation* last = nullptr;  // an extent usually follows its head
+    for (const auto& [record, place] : shard.recovering) {
+      if (is_dead(shard, record)) continue;
+      if (!last || last->id != record.generation || last->query != record.key.query)
+        last = &generation_of(shard, record);
+      enter(shard, *last, record, place);
+    }
+    shard.recovering.clear();
   }
-  if (record.kind == RecordKind::kExtent) return insert_extent(*generation, {record.offset, place});
+}
+
+bool Index::is_dead(const Shard& shard, const Record& record) {
+  if (!shard.dead_generations.empty() && shard.dead_generations.contains(record.generation)) return true;
+  if (shard.dead_paths.empty()) return false;
+  const auto dead = shard.dead_paths.find(record.key.path);
+  return dead != shard.dead_paths.end() && record.generation <= dead->second;
+}
+
+// The one it belongs to, which may be new.
+Index::Generation& Index::generation_of(Shard& shard, const Record& record) {
+  if (Generation* known = find_generation(shard, record.key, record.generation)) return *known;
+  Generation fresh;
+  fresh.query = record.key.query;
+  fresh.id = record.generation;
+  ++generations_;
+  ++shard.headless;
+  return shard.generations.emplace(record.key.path, std::move(fresh))->second;
+}
+
+void Index::enter(Shard& shard, Generation& generation, const Record& record, const Place& place) {
+  if (record.kind == RecordKind::kExtent) return insert_extent(generation, {record.offset, place});
   // Of several revisions the latest counts; of two copies, left by a death while a segment was reclaimed, the one that
   // was written later.
-  generation->has_old_heads |= generation->has_head;
-  if (generation->has_head && record.offset < generation->revision) return;
+  generation.has_old_heads |= generation.has_head;
+  if (generation.has_head && record.offset < generation.revision) return;
   retain(place);
-  if (generation->has_head) release(generation->head_record);
-  generation->has_head = true;
-  generation->head_record = place;
-  generation->revision = static_cast<uint32_t>(record.offset);
+  if (generation.has_head)
+    release(generation.head_record);
+  else
+    --shard.headless;
+  generation.has_head = true;
+  generation.head_record = place;
+  generation.revision = static_cast<uint32_t>(record.offset);
 }
 
 void Index::forget_tier(uint8_t tier) {
+  enter_recovered();
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
     for (auto it = shard.generations.begin(); it != shard.generations.end();) {
@@ -187,6 +224,7 @@ void Index::forget_tier(uint8_t tier) {
       const bool here = (generation.has_head && generation.head_record.tier() == tier) ||
                         std::any_of(generation.extents.begin(), generation.extents.end(),
                                     [&](const Extent& extent) { return extent.place.tier() == tier; });
+      if (here && !generation.has_head) --shard.headless;
       if (here) erase(shard, it);
       it = next;
     }
@@ -194,15 +232,18 @@ void Index::forget_tier(uint8_t tier) {
 }
 
 void Index::finish_recovery() {
+  enter_recovered();
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
-    for (auto it = shard.generations.begin(); it != shard.generations.end();) {
+    for (auto it = shard.generations.begin(); shard.headless > 0 && it != shard.generations.end();) {
       const auto next = std::next(it);
-      if (!it->second.has_head) erase(shard, it);
+      if (!it->second.has_head) erase(shard, it), --shard.headless;
       it = next;
     }
+    NEZHA_CHECK(shard.headless == 0, "every generation without a head was found");
     shard.dead_paths.clear();
     shard.dead_generations.clear();
+    shard.recovering.shrink_to_fit();
   }
 }
 

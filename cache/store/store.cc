@@ -161,9 +161,12 @@ void Store::recover() {
       index_.forget_tier(tier->id());
     }
   };
+  size_t heads = 0;
   visit([&](const Record& record, const Place&) {
     if (is_tombstone(record)) index_.recover_tombstone(record);
+    heads += record.kind == RecordKind::kHead ? 1 : 0;
   });
+  index_.expect(heads);
   visit([&](const Record& record, const Place& place) {
     ++records;
     if (!is_tombstone(record)) index_.recover(record, place);
