@@ -130,7 +130,6 @@ class Index {
 
   // Reading a tier in: tombstones first, then the rest in the order it was written. finish() drops what has no head.
   // By one thread. What is recovered is seen by others once finish_recovery() has returned.
-  void expect(size_t generations);  // how many heads will come, about
   void recover_tombstone(const Record& tombstone);
   void recover(const Record& record, const Place& place);
   void finish_recovery();

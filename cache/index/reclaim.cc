@@ -141,10 +141,6 @@ void raise(std::atomic<uint64_t>& value, uint64_t at_least) {
 
 }  // namespace
 
-void Index::expect(size_t generations) {
-  for (Shard& shard : shards_) shard.generations.reserve(generations / kShards + 1);
-}
-
 void Index::recover_tombstone(const Record& tombstone) {
   raise(next_generation_, tombstone.generation + 1);
   Shard& shard = shard_of(tombstone.key.path);
@@ -169,6 +165,9 @@ void Index::recover(const Record& record, const Place& place) {
 void Index::enter_recovered() {
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
+    const auto heads = std::count_if(shard.recovering.begin(), shard.recovering.end(),
+                                     [](const auto& each) { return each.first.kind == RecordKind::kHead; });
+    shard.generations.reserve(shard.generations.size() + static_cast<size_t>(heads));
     Generation* last = nullptr;  // an extent usually follows its head
     for (const auto& [record, place] : shard.recovering) {
       if (is_dead(shard, record)) continue;

@@ -151,23 +151,18 @@ void Store::report_recovery(const Tier& tier, const std::string& distrust) {
 void Store::recover() {
   const SteadyTime begin = deps_.clock.now();
   size_t records = 0;
-  const auto visit = [&](const Tier::Visit& each) {
+  const auto visit = [&](Tier::Which which, const Tier::Visit& each) {
     for (auto& tier : tiers_) {
       // What is left of a tier that could not be read whole is not known to be allowed.
       if (tier->abandoned()) continue;
-      const Result<void> visited = tier->visit_recovered(each);
+      const Result<void> visited = tier->visit_recovered(each, which);
       if (visited) continue;
       abandon(*tier, visited.error().message);
       index_.forget_tier(tier->id());
     }
   };
-  size_t heads = 0;
-  visit([&](const Record& record, const Place&) {
-    if (is_tombstone(record)) index_.recover_tombstone(record);
-    heads += record.kind == RecordKind::kHead ? 1 : 0;
-  });
-  index_.expect(heads);
-  visit([&](const Record& record, const Place& place) {
+  visit(Tier::Which::kTombstones, [&](const Record& record, const Place&) { index_.recover_tombstone(record); });
+  visit(Tier::Which::kAll, [&](const Record& record, const Place& place) {
     ++records;
     if (!is_tombstone(record)) index_.recover(record, place);
   });

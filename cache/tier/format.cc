@@ -119,6 +119,11 @@ std::optional<Descriptor> decode_descriptor(std::string_view bytes, const Segmen
                     raw.data_checksum};
 }
 
+bool may_be_tombstone(std::string_view descriptor) {
+  const auto kind = static_cast<RecordKind>(descriptor[offsetof(RawDescriptor, kind)]);
+  return kind == RecordKind::kPathTombstone || kind == RecordKind::kGenerationTombstone;
+}
+
 uint64_t data_checksum(std::string_view data) { return XXH3_64bits(data.data(), data.size()); }
 
 }  // namespace nezha::cache::format

@@ -89,6 +89,8 @@ DescriptorBytes encode_descriptor(const Descriptor& descriptor, uint64_t sequenc
 // Nothing when the slot holds no record of this use of the segment, or one that does not fit into it.
 // REQUIRES: 64 bytes.
 std::optional<Descriptor> decode_descriptor(std::string_view bytes, const SegmentHeader& segment, uint32_t slot);
+// False: it does not decode to one, whatever its checksum says.
+bool may_be_tombstone(std::string_view descriptor);
 
 inline uint64_t slot_offset(uint64_t segment_bytes, uint32_t slot) {
   return segment_bytes - (static_cast<uint64_t>(slot) + 1) * kDescriptorBytes;

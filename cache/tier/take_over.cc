@@ -157,7 +157,7 @@ Result<void> Tier::save_tombstones(const std::vector<SegmentPtr>& dropped) {
   return carry_tombstones(tombstones_);
 }
 
-Result<void> Tier::visit_recovered(const Visit& visit) {
+Result<void> Tier::visit_recovered(const Visit& visit, Which which) {
   std::vector<SegmentPtr> segments;
   {
     std::lock_guard lock(mutex_);
@@ -168,8 +168,8 @@ Result<void> Tier::visit_recovered(const Visit& visit) {
             [](const SegmentPtr& a, const SegmentPtr& b) { return a->header.sequence < b->header.sequence; });
   for (const auto& segment : segments) {
     if (segment->recovered_slots == 0) continue;
-    NEZHA_TRY(const uint32_t seen, visit_segment(*segment, visit));
-    segment->records = seen;
+    NEZHA_TRY(const uint32_t seen, visit_segment(*segment, visit, which));
+    if (which == Which::kAll) segment->records = seen;
   }
   return ok();
 }

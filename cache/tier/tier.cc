@@ -393,10 +393,11 @@ Result<void> Tier::visit_victim(const Victim& victim, const Visit& visit) {
 }
 
 // How many there were.
-Result<uint32_t> Tier::visit_segment(const Segment& segment, const Visit& visit) const {
+Result<uint32_t> Tier::visit_segment(const Segment& segment, const Visit& visit, Which which) const {
   NEZHA_TRY(segment.load_descriptors(segment.slots));
   uint32_t seen = 0;
   for (uint32_t slot = 0; slot < segment.slots; ++slot) {
+    if (which == Which::kTombstones && !format::may_be_tombstone(segment.descriptor(slot))) continue;
     const auto descriptor = format::decode_descriptor(segment.descriptor(slot), segment.header, slot);
     if (!descriptor) continue;
     ++seen;

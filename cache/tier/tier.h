@@ -136,9 +136,10 @@ class Tier {
   // Its room is free from when its last reader leaves. REQUIRES: it was wiped, the index holds no place in it. Blocks.
   void give_back(const Victim& victim);
 
-  // Every record of the segments taken over at open(), oldest first. Blocks. Fails with kGiveUp: the medium cannot read
-  // one of them again, and what it forbids is not known.
-  Result<void> visit_recovered(const Visit& visit);
+  // Every record of the segments taken over at open(), or only their tombstones, oldest first. Blocks. Fails with
+  // kGiveUp: the medium cannot read one of them again, and what it forbids is not known.
+  enum class Which { kAll, kTombstones };
+  Result<void> visit_recovered(const Visit& visit, Which which = Which::kAll);
   const TierRecovery& recovery() const { return recovery_; }
 
   // No more appends; nothing of it outlives the process. What is pinned or indexed stays readable.
@@ -202,7 +203,7 @@ class Tier {
   void count_if_dead(Segment& segment);
   void uncount_dead(Segment& segment);
   Result<void> write_record(const Slot& slot, const Record& record, std::string_view bytes);
-  Result<uint32_t> visit_segment(const Segment& segment, const Visit& visit) const;
+  Result<uint32_t> visit_segment(const Segment& segment, const Visit& visit, Which which = Which::kAll) const;
   bool block_is_resident(const Segment& segment, const Place& place) const;
 
   const uint8_t id_;
