@@ -11,6 +11,7 @@
 #include "cache/admin/admin.h"
 #include "cache/config_source.h"
 #include "cache/memory_budget.h"
+#include "cache/purge/purge.h"
 #include "nezha/base/limits.h"
 
 namespace {
@@ -72,6 +73,19 @@ int stop_with(const std::string& message) {
 std::vector<config::TierSettings> tiers_of(const config::CacheSettings& cache, uint64_t memory_bytes) {
   if (!cache.tiers.empty()) return cache.tiers;
   return {{config::Medium::kMemory, "", memory_bytes / 2}};
+}
+
+std::vector<uint16_t> ports_of(const cache::Server& server) {
+  std::vector<uint16_t> ports;
+  for (const auto& address : server.http_addresses()) ports.push_back(address.port);
+  for (const auto& address : server.https_addresses()) ports.push_back(address.port);
+  return ports;
+}
+
+void report_addresses(const cache::Server& server, obs::Log& log) {
+  for (const auto& address : server.http_addresses()) log.info("serving http", {{"address", address.text()}});
+  for (const auto& address : server.https_addresses())
+    log.info("serving or relaying tls by server name", {{"address", address.text()}});
 }
 
 // What is asked for only when somebody reads the metrics.
@@ -139,6 +153,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   if (!server) return stop_with(server.error().message);
 
   // Admin port, last: readiness means all of the above.
+  cache::Purger purger(*store.value(), routes, ports_of(*server.value()), *log, *metrics);
   std::atomic<bool> draining{false};
   std::unique_ptr<cache::AdminServer> admin;
   if (listen.admin) {
@@ -150,13 +165,13 @@ int run(const Options& options, config::Settings settings, const std::optional<c
       read_gauges(*store.value(), *server.value(), *metrics);
       return metrics->expose();
     };
-    auto started = cache::start_admin_server(*listen.admin, std::move(callbacks));
+    callbacks.purge = [&](std::string_view json) { return purger.purge(json); };
+    callbacks.take_events = [&](std::string_view json) { return purger.take_events(json); };
+    auto started = cache::start_admin_server(*listen.admin, listen.admin_token_path, std::move(callbacks));
     if (!started) return stop_with(started.error().message);
     admin = std::move(started.value());
   }
-  for (const auto& address : server.value()->http_addresses()) log->info("serving http", {{"address", address.text()}});
-  for (const auto& address : server.value()->https_addresses())
-    log->info("serving or relaying tls by server name", {{"address", address.text()}});
+  report_addresses(*server.value(), *log);
   if (admin) log->info("admin port", {{"port", std::to_string(admin->port())}});
 
   sigset_t signals;

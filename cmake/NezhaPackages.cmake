@@ -2,13 +2,14 @@
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)             # Outcome: src/base; Asio: src/net; Beast: src/http
 find_package(OpenSSL 3 REQUIRED)              # src/net (TLS), src/pki, the webhook's HTTPS edge
-find_package(nlohmann_json 3.11 REQUIRED)     # src/k8s, webhook
+find_package(nlohmann_json 3.11 REQUIRED)     # src/k8s, src/s3, webhook
 find_package(yaml-cpp 0.7 REQUIRED)           # src/config, cli (manifests)
 find_package(spdlog REQUIRED)                 # src/obs
 find_package(prometheus-cpp REQUIRED)         # src/obs
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)          # src/net
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)        # cache
+pkg_check_modules(PUGIXML REQUIRED IMPORTED_TARGET pugixml)        # src/s3
 pkg_check_modules(PMEM REQUIRED IMPORTED_TARGET libpmem)           # cache/tier
 find_library(HTTPLIB_LIBRARY NAMES cpp-httplib REQUIRED)            # webhook, cache/admin, src/k8s
 add_library(httplib::httplib UNKNOWN IMPORTED)

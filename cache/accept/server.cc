@@ -33,7 +33,7 @@ class LoopServer {
              const std::string& loop_id, size_t connections_max)
       : deps_(deps),
         loop_(net::make_loop()),
-        pool_({*loop_, deps.resolver, *deps.tls_client, scratch_, deps.clock, deps.metrics}),
+        pool_({*loop_, deps.resolver, *deps.tls_client, scratch_, deps.clock, deps.log, deps.metrics}),
         gate_(loop_->executor()),
         fills_(loop_->executor()),
         connections_max_(connections_max),

@@ -77,14 +77,19 @@ net::Task<> copy_up(std::shared_ptr<Pair> pair, const Clock& clock) {
 net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const config::Upstream& upstream,
                                                      const std::string& host) {
   const bool override = upstream.endpoint && upstream.endpoint->tls;
-  const std::string target = override ? upstream.endpoint->host : host;
-  const uint16_t port = override ? upstream.endpoint->port : kHttpsPort;
-  auto resolved = co_await deps.resolver.resolve(target, !override);
-  if (!resolved) co_return resolved.error();
-  const auto& addresses = resolved.value();
+  std::vector<config::Endpoint> targets{{true, host, kHttpsPort}};
+  if (override) targets = {*upstream.endpoint};
+  if (override && upstream.more_endpoints)
+    targets.insert(targets.end(), upstream.more_endpoints->begin(), upstream.more_endpoints->end());
+  std::vector<net::SocketAddress> addresses;
   Error last{Remedy::kRetryLater, "no address"};
-  for (const auto& ip : addresses) {
-    const net::SocketAddress address{ip, port};
+  for (const auto& target : targets) {
+    auto resolved = co_await deps.resolver.resolve(target.host, !override);
+    if (!resolved) last = resolved.error();
+    if (!resolved) continue;
+    for (const auto& ip : resolved.value()) addresses.push_back({ip, target.port});
+  }
+  for (const auto& address : addresses) {
     auto stream = co_await deps.loop.connect(
         address, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
     if (stream) co_return std::move(stream.value());

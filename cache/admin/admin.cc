@@ -4,16 +4,47 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "nezha/base/reuse_address.h"
+#include "nezha/base/text.h"
+#include "nezha/pki/base64.h"
 
 namespace nezha::cache {
 namespace {
 
+constexpr size_t kTokenBytesMin = 16;
+
+Result<std::string> read_token(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!(file >> token)) return fail(Remedy::kRetryLater, path + " holds no token");
+  if (token.size() < kTokenBytesMin) return fail(Remedy::kRetryLater, path + ": a token has at least 16 characters");
+  return token;
+}
+
+// In a time that tells nothing of how much is right.
+bool same_secret(std::string_view a, std::string_view b) {
+  unsigned char difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < b.size(); ++i) difference |= static_cast<unsigned char>((i < a.size() ? a[i] : '\0') ^ b[i]);
+  return difference == 0;
+}
+
+bool is_authorised(std::string_view authorization, const std::string& token) {
+  const size_t space = std::min(authorization.find(' '), authorization.size());
+  const std::string_view scheme = authorization.substr(0, space), rest = trim(authorization.substr(space));
+  if (iequals(scheme, "Bearer")) return same_secret(rest, token);
+  if (!iequals(scheme, "Basic")) return false;
+  const auto pair = pki::base64_decode(rest);
+  const size_t colon = pair ? pair.value().find(':') : std::string::npos;
+  return colon != std::string::npos && same_secret(std::string_view(pair.value()).substr(colon + 1), token);
+}
+
 class HttplibAdmin final : public AdminServer {
  public:
-  explicit HttplibAdmin(AdminCallbacks callbacks) : callbacks_(std::move(callbacks)) {
+  HttplibAdmin(std::string token_path, AdminCallbacks callbacks)
+      : callbacks_(std::move(callbacks)), token_path_(std::move(token_path)) {
     server_.new_task_queue = [] { return new httplib::ThreadPool(4); };
     server_.set_read_timeout(5);
     server_.set_payload_max_length(1024 * 1024);
@@ -27,6 +58,12 @@ class HttplibAdmin final : public AdminServer {
     });
     server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(callbacks_.metrics(), "text/plain; version=0.0.4");
+    });
+    server_.Post("/purge", [this](const httplib::Request& request, httplib::Response& response) {
+      change(request, response, callbacks_.purge);
+    });
+    server_.Post("/events/s3", [this](const httplib::Request& request, httplib::Response& response) {
+      change(request, response, callbacks_.take_events);
     });
   }
 
@@ -53,7 +90,27 @@ class HttplibAdmin final : public AdminServer {
   uint16_t port() const override { return port_; }
 
  private:
+  static void refuse(httplib::Response& response, int status, const std::string& reason) {
+    response.status = status;
+    response.set_content(reason + "\n", "text/plain");
+  }
+
+  void change(const httplib::Request& request, httplib::Response& response,
+              const std::function<Result<size_t>(std::string_view)>& what) const {
+    if (token_path_.empty()) return refuse(response, 403, "not allowed: listen.adminTokenFile names no token");
+    const auto token = read_token(token_path_);
+    if (!token) return refuse(response, 503, token.error().message);
+    if (!is_authorised(request.get_header_value("Authorization"), token.value())) {
+      response.set_header("WWW-Authenticate", "Bearer");
+      return refuse(response, 401, "this needs the token of listen.adminTokenFile: Authorization: Bearer TOKEN");
+    }
+    const Result<size_t> done = what(request.body);
+    if (!done) return refuse(response, done.error().remedy == Remedy::kFixInput ? 400 : 500, done.error().message);
+    response.set_content("{\"purged\": " + std::to_string(done.value()) + "}\n", "application/json");
+  }
+
   AdminCallbacks callbacks_;
+  const std::string token_path_;
   httplib::Server server_;
   std::thread thread_;
   uint16_t port_ = 0;
@@ -61,9 +118,9 @@ class HttplibAdmin final : public AdminServer {
 
 }  // namespace
 
-Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address,
+Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address, std::string token_path,
                                                         AdminCallbacks callbacks) {
-  auto server = std::make_unique<HttplibAdmin>(std::move(callbacks));
+  auto server = std::make_unique<HttplibAdmin>(std::move(token_path), std::move(callbacks));
   NEZHA_TRY(server->start(address));
   return std::unique_ptr<AdminServer>(std::move(server));
 }

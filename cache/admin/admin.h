@@ -2,6 +2,10 @@
 //   GET /healthz  200 while the process runs
 //   GET /readyz   200 when requests are served, else 503 with what is missing, one line
 //   GET /metrics  Prometheus text
+//   POST /purge, POST /events/s3  what cache/purge/purge.h does with the body; 200 {"purged": N}. They ask for the
+//   token
+//                 of the file `listen.adminTokenFile`, which is read for each request: `Authorization: Bearer TOKEN`,
+//                 or Basic with the token as the password. 401 without it, 403 when there is no such file configured.
 // Threads: start and destroy from one thread; the callbacks are called from the server's threads.
 #pragma once
 
@@ -23,9 +27,14 @@ class AdminServer {
 struct AdminCallbacks {
   std::function<std::string()> not_ready_because;  // empty: ready
   std::function<std::string()> metrics;
+  // How many paths were dropped; kFixInput: the body is wrong. They may block.
+  std::function<Result<size_t>(std::string_view json)> purge;
+  std::function<Result<size_t>(std::string_view json)> take_events;
 };
 
 // Fails with kFixInput: the address cannot be bound.
-Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address, AdminCallbacks callbacks);
+// `token_path`: of the token file; empty: nobody may POST.
+Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address, std::string token_path,
+                                                        AdminCallbacks callbacks);
 
 }  // namespace nezha::cache

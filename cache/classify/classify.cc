@@ -253,7 +253,8 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
   else if (carries_credentials(head.fields))
     out.credentials = Credentials::kField;
   if (upstream->endpoint)
-    out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false};
+    out.origin = {upstream->endpoint->tls, upstream->endpoint->host, upstream->endpoint->port, false, {},
+                  upstream->more_endpoints};
   else
     out.origin = {arrival.tls, target.host, target.port.value_or(default_port(arrival.tls)), true};
   if (out.origin.tls) out.origin.server_name = target.host;
@@ -262,6 +263,8 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
     out.kind = Classified::Kind::kPass;
     out.reason = "method";
     out.invalidates = !is_safe(head.method);
+    out.bulk_delete = head.method == "POST" && upstream->protocol == config::Protocol::kS3 &&
+                      has_parameter(target.query, "delete") && head.framing.kind != http::Framing::Kind::kNone;
     return out;
   }
   out.control = http::parse_cache_control(head.fields);

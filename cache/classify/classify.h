@@ -3,6 +3,7 @@
 // Threads: any.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct Origin {
   uint16_t port = 80;
   bool absolute = true;          // a full name: no search domains
   std::string server_name = {};  // with tls: what the certificate must be for, unless it is for `host`
+  // Others that hold the same data: any of them will do.
+  std::shared_ptr<const std::vector<config::Endpoint>> more = {};
   friend bool operator==(const Origin&, const Origin&) = default;
 };
 
@@ -51,6 +54,7 @@ struct Classified {
   int status = 0;
   std::string reason;        // kRefuse: body text; kPass: Cache-Status detail
   bool invalidates = false;  // kPass: an unsafe method, or one whose safety is not known (RFC 9111 §4.4)
+  bool bulk_delete = false;  // kPass: S3's DeleteObjects, whose body names what it is about
   const config::Upstream* upstream = nullptr;
   Origin origin;
   CacheKey key;

@@ -9,6 +9,8 @@ namespace nezha::cache {
 namespace {
 
 constexpr size_t kIdlePerOriginMax = 256;
+constexpr std::chrono::seconds kDownFor{10};              // an address that failed, before it is tried as others are
+constexpr size_t kOthersTriedMax = 3;                     // of several addresses, after one took a request and died
 constexpr std::chrono::milliseconds kContinueWait{1500};  // clients send their body about then without a 100
 
 std::string text_of(const Origin& origin) {
@@ -18,6 +20,18 @@ std::string text_of(const Origin& origin) {
 // A TLS connection is for one server name.
 std::string pool_key(const Origin& origin) {
   return origin.tls ? text_of(origin) + "/" + origin.server_name : text_of(origin);
+}
+
+// The one it names first, and the others that will do.
+std::vector<Origin> all_of(const Origin& origin) {
+  std::vector<Origin> out{origin};
+  if (!origin.more) return out;
+  for (const auto& endpoint : *origin.more) {
+    out.push_back(origin);
+    out.back().host = endpoint.host;
+    out.back().port = endpoint.port;
+  }
+  return out;
 }
 
 // "4\r\n" … "0\r\n\r\n".
@@ -35,34 +49,79 @@ UpstreamPool::UpstreamPool(Deps deps)
       connect_failures_(deps.metrics.counter("nezha_cache_upstream_connect_failures_total",
                                              "Addresses of upstreams that could not be connected")) {}
 
+std::unique_ptr<Connection> UpstreamPool::take_idle(const Origin& origin) {
+  auto& idle = idle_[pool_key(origin)];
+  while (!idle.empty()) {
+    auto connection = std::move(idle.back().connection);
+    idle.pop_back();
+    if (connection->stream().is_quiet()) return connection;
+  }
+  return nullptr;
+}
+
+// Where to connect, in the order of trying. Fails when none of the names has an address.
+net::Task<Result<std::vector<UpstreamPool::Candidate>>> UpstreamPool::candidates(const Origin& origin) {
+  std::vector<Candidate> out;
+  Error last{Remedy::kRetryLater, "no address"};
+  for (const Origin& each : all_of(origin)) {
+    auto resolved = co_await deps_.resolver.resolve(each.host, each.absolute);
+    if (!resolved) {
+      last = resolved.error();
+      continue;
+    }
+    for (const auto& ip : resolved.value()) out.push_back({each, {ip, each.port}});
+  }
+  if (out.empty()) co_return last;
+  std::rotate(out.begin(), out.begin() + static_cast<ptrdiff_t>(next_address_++ % out.size()), out.end());
+  const SteadyTime now = deps_.clock.now();
+  std::stable_partition(out.begin(), out.end(), [&](const Candidate& candidate) {
+    const auto down = down_until_.find(candidate.address.text());
+    return down == down_until_.end() || down->second <= now;
+  });
+  co_return out;
+}
+
+void UpstreamPool::note_failure(const std::string& address, const std::string& reason) {
+  SteadyTime& until = down_until_[address];
+  if (until <= deps_.clock.now())
+    deps_.log.warning("an upstream's address fails; others go first for a while",
+                      {{"address", address}, {"reason", reason}});
+  until = deps_.clock.now() + kDownFor;
+}
+
 net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, bool fresh) {
   if (!fresh) {
-    auto& idle = idle_[pool_key(origin)];
-    while (!idle.empty()) {
-      auto connection = std::move(idle.back().connection);
-      idle.pop_back();
-      if (connection->stream().is_quiet()) co_return Acquired{std::move(connection), true};
+    std::vector<Origin> origins = all_of(origin);
+    std::rotate(origins.begin(), origins.begin() + static_cast<ptrdiff_t>(next_address_ % origins.size()),
+                origins.end());
+    for (const Origin& each : origins) {
+      if (auto connection = take_idle(each)) co_return Acquired{std::move(connection), true, each, ""};
     }
   }
-  auto resolved = co_await deps_.resolver.resolve(origin.host, origin.absolute);
-  if (!resolved) co_return resolved.error();
-  const auto& addresses = resolved.value();
+  auto found = co_await candidates(origin);
+  if (!found) co_return found.error();
+  const auto& order = found.value();
   const SteadyTime deadline = deps_.clock.now() + limits::kConnectTimeout;
   Error last{Remedy::kRetryLater, "no address"};
-  const size_t first = next_address_++;
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const net::SocketAddress address{addresses[(first + i) % addresses.size()], origin.port};
+  for (size_t i = 0; i < order.size(); ++i) {
     // One dead address must not use up the time of the others.
-    const auto share = (deadline - deps_.clock.now()) / static_cast<int>(addresses.size() - i);
-    auto stream = co_await connect(origin, address, deps_.clock.now() + share);
+    const auto share = (deadline - deps_.clock.now()) / static_cast<int>(order.size() - i);
+    auto stream = co_await connect(order[i].origin, order[i].address, deps_.clock.now() + share);
     if (stream) {
       connects_.add();
-      co_return Acquired{std::make_unique<Connection>(std::move(stream.value())), false};
+      down_until_.erase(order[i].address.text());
+      auto connection = std::make_unique<Connection>(std::move(stream.value()));
+      co_return Acquired{std::move(connection), false, order[i].origin, order[i].address.text()};
     }
     connect_failures_.add();
     last = stream.error();
+    if (order.size() > 1) note_failure(order[i].address.text(), last.message);
   }
   co_return fail(last.remedy, "upstream " + text_of(origin) + ": " + last.message);
+}
+
+void UpstreamPool::distrust(const std::string& address) {
+  note_failure(address, "it took a request and did not answer");
 }
 
 net::Task<Result<std::unique_ptr<net::Stream>>> UpstreamPool::connect(const Origin& origin, net::SocketAddress address,
@@ -86,6 +145,7 @@ void UpstreamPool::trim(bool all) {
     while (!idle.empty() && (all || idle.front().since < oldest)) idle.pop_front();
   }
   std::erase_if(idle_, [](const auto& entry) { return entry.second.empty(); });
+  std::erase_if(down_until_, [&](const auto& entry) { return entry.second <= deps_.clock.now(); });
 }
 
 namespace {
@@ -215,13 +275,15 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
   const bool repeatable = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS" ||
                           request.method == "PUT" || request.method == "DELETE";
   bool fresh = !repeatable;
+  size_t others = repeatable && origin.more ? std::min(origin.more->size(), kOthersTriedMax) : 0;
   for (;;) {
     Exchange out;
-    out.origin = origin;
     out.request_time = pool.clock().wall();
     auto acquired = co_await pool.acquire(origin, fresh);
     if (!acquired) co_return acquired.error();
     const bool reused = acquired.value().reused;
+    out.origin = std::move(acquired.value().origin);
+    const std::string address = std::move(acquired.value().address);
     out.connection = std::move(acquired.value().connection);
     Attempt attempt(pool, *out.connection, request, side);
     auto head = co_await attempt.run();
@@ -231,7 +293,11 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
       out.connection->begin_body(out.head.framing);
       co_return out;
     }
-    if (!reused || !attempt.may_repeat()) co_return head.error();
+    if (!attempt.may_repeat() || (!reused && others == 0)) co_return head.error();
+    if (!reused) {
+      pool.distrust(address);
+      --others;
+    }
     fresh = true;
   }
 }

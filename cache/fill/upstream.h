@@ -1,7 +1,7 @@
 // Upstream: connections to origins, pooled per loop, and the exchange of one request for one response head.
 // An https origin is spoken to over TLS, its certificate checked against the system's roots.
-// DNS answers are all used: each new connection starts with the next address and tries the others when one fails.
-// Threads: the loop's own.
+// DNS answers and endpoints are all used: each new connection starts with the next address and tries the others when
+// one fails. An address that failed comes last for a while. Threads: the loop's own.
 #pragma once
 
 #include <deque>
@@ -16,6 +16,7 @@
 #include "nezha/net/loop.h"
 #include "nezha/net/resolver.h"
 #include "nezha/net/tls.h"
+#include "nezha/obs/log.h"
 #include "nezha/obs/metrics.h"
 
 namespace nezha::cache {
@@ -28,6 +29,7 @@ class UpstreamPool {
     const net::TlsClient& tls;
     net::TlsScratch& scratch;
     const Clock& clock;
+    obs::Log& log;
     obs::Metrics& metrics;
   };
   explicit UpstreamPool(Deps deps);
@@ -35,6 +37,8 @@ class UpstreamPool {
   struct Acquired {
     std::unique_ptr<Connection> connection;
     bool reused = false;  // from the pool: it may turn out to be closed, then ask for a fresh one
+    Origin origin;        // the one of several that it leads to
+    std::string address;  // unless reused
   };
   // Fails with kAbsent (no such name), kTimedOut or kRetryLater (nobody answers, or a certificate that does not hold);
   // the message names the origin.
@@ -42,12 +46,21 @@ class UpstreamPool {
   // Gives a connection back whose last exchange ended completely. One that holds more bytes than were announced, now or
   // when it would be used again, is closed: they must not be taken for an answer.
   void release(const Origin& origin, std::unique_ptr<Connection> connection);
+  // An address at which an exchange failed before anything of an answer came: it comes last for a while.
+  void distrust(const std::string& address);
   // Drops idle connections: all of them, or those idle for too long.
   void trim(bool all);
   net::Loop& loop() { return deps_.loop; }
   const Clock& clock() const { return deps_.clock; }
 
  private:
+  struct Candidate {
+    Origin origin;
+    net::SocketAddress address;
+  };
+  net::Task<Result<std::vector<Candidate>>> candidates(const Origin& origin);
+  std::unique_ptr<Connection> take_idle(const Origin& origin);
+  void note_failure(const std::string& address, const std::string& reason);
   net::Task<Result<std::unique_ptr<net::Stream>>> connect(const Origin& origin, net::SocketAddress address,
                                                           SteadyTime deadline);
   struct Idle {
@@ -56,6 +69,7 @@ class UpstreamPool {
   };
   Deps deps_;
   std::map<std::string, std::deque<Idle>> idle_;  // by origin, newest at the back
+  std::map<std::string, SteadyTime> down_until_;  // addresses that failed
   size_t next_address_ = 0;
   obs::Counter& connects_;
   obs::Counter& connect_failures_;

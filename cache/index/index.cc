@@ -178,10 +178,11 @@ std::optional<http::ByteRange> Index::missing(const KeyHash& hash, uint64_t id, 
   return out.begin < out.end ? std::optional(out) : std::nullopt;
 }
 
-std::shared_ptr<FillTicket> Index::begin_fill(const KeyHash& hash) {
+std::shared_ptr<FillTicket> Index::begin_fill(const KeyHash& hash, std::string path) {
   Shard& shard = shard_of(hash.path);
   auto* raw = new FillTicket;
   raw->key = hash;
+  raw->path = std::move(path);
   std::shared_ptr<FillTicket> ticket(raw, [&shard, path = hash.path](FillTicket* ended) {
     {
       std::lock_guard lock(shard.mutex);
@@ -219,6 +220,20 @@ std::vector<Index::Entry> Index::entries(const KeyHash& hash) {
     }
   }
   std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.generation > b.generation; });
+  return out;
+}
+
+Index::Contents Index::contents(size_t at) {
+  Shard& shard = shards_[at];
+  Contents out;
+  std::lock_guard lock(shard.mutex);
+  for (const auto& [path, generation] : shard.generations) {
+    if (!generation.has_head) continue;
+    Entry entry{generation.id, {}, generation.revision, generation.head};
+    if (!entry.head) entry.record = tiers_[generation.head_record.tier()]->pin(generation.head_record);
+    out.stored.emplace_back(KeyHash{path, generation.query}, std::move(entry));
+  }
+  for (const auto& [path, ticket] : shard.fills) out.filling.push_back(ticket->path);
   return out;
 }
 

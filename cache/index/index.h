@@ -43,6 +43,7 @@ void skip_bytes(PinnedBody& body, uint64_t size_bytes);
 // Held by a fill from before its request is sent until it ends. Does not outlive the Index.
 struct FillTicket {
   KeyHash key;
+  std::string path;         // of the key
   uint64_t generation = 0;  // that the fill will publish, unless it joins an older one
   std::atomic<bool> doomed{false};
   std::atomic<bool> ended{false};  // its readers may hold on to it for longer
@@ -73,7 +74,7 @@ class Index {
   // generation is gone.
   std::optional<http::ByteRange> missing(const KeyHash& hash, uint64_t generation, http::ByteRange range);
 
-  std::shared_ptr<FillTicket> begin_fill(const KeyHash& hash);
+  std::shared_ptr<FillTicket> begin_fill(const KeyHash& hash, std::string path);
   bool is_filling(const KeyHash& hash);
   // The next number of all that are given to generations and tombstones. Higher than any before.
   uint64_t next_generation() { return next_generation_.fetch_add(1); }
@@ -86,6 +87,13 @@ class Index {
     StoredHeadPtr head;
   };
   std::vector<Entry> entries(const KeyHash& hash);
+  // All generations of one shard, and the paths of its fills, as of one moment.
+  static constexpr size_t kShards = 64;
+  struct Contents {
+    std::vector<std::pair<KeyHash, Entry>> stored;
+    std::vector<std::string> filling;
+  };
+  Contents contents(size_t shard);
   // Adds a generation without bytes. False for a doomed ticket.
   bool insert(const FillTicket& ticket, const Place& record, const StoredHeadPtr& head);
   // Puts a new head into a generation: in memory alone when there is no `record`. False when the generation is gone.
@@ -185,7 +193,6 @@ class Index {
   bool covered_elsewhere(const Generation& generation, const Extent& extent) const;
   static Forgotten without(const Generation& generation, const Record& record, const Place& place);
 
-  static constexpr size_t kShards = 64;
   const std::vector<Tier*> tiers_;
   const uint64_t shard_head_bytes_max_;
   std::array<Shard, kShards> shards_;

@@ -1,9 +1,11 @@
 // The steps of a request. Each returns the next one; what they share is in Session.
 #include "cache/request/session.h"
 
+#include "cache/classify/object_paths.h"
 #include "cache/request/answering.h"
 #include "cache/request/asking.h"
 #include "cache/request/background.h"
+#include "cache/request/bulk_delete.h"
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
 
@@ -50,6 +52,7 @@ class Session {
   net::Task<> serve_stale(std::string cache_status);
   net::Task<> freshen(const Exchange& exchange);
   net::Task<> invalidate_named(const http::ResponseHead& answer);
+  net::Task<> invalidate_written();
   void start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange);
 
   const config::Freshness& freshness() const { return classified_.upstream->freshness; }
@@ -505,18 +508,30 @@ net::Task<> Session::invalidate_named(const http::ResponseHead& answer) {
   for (const auto name : {"Location", "Content-Location"}) {
     const auto reference = answer.fields.find(name);
     const auto path = reference ? path_of_reference(classified_.key, *reference) : std::nullopt;
-    if (path) co_await deps_.store.invalidate(*path);
+    if (!path) continue;
+    std::vector<std::string> paths = paths_of_write(*path, *classified_.upstream);
+    co_await deps_.store.invalidate(std::move(paths));
   }
+}
+
+net::Task<> Session::invalidate_written() {
+  if (!classified_.invalidates) co_return;
+  std::vector<std::string> paths = paths_of_write(classified_.key.path, *classified_.upstream);
+  co_await deps_.store.invalidate(std::move(paths));
 }
 
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
-  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
+  std::optional<BulkDelete> bulk_delete;
+  if (classified_.bulk_delete) bulk_delete.emplace(deps_, client_, request(), classified_);
+  co_await invalidate_written();
   const http::RequestHead asked = upstream_request(request(), nullptr, deps_.loop_id);
-  auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
+  RequestSide* const side = bulk_delete ? static_cast<RequestSide*>(&*bulk_delete) : &client_;
+  auto done = co_await exchange(deps_.pool, classified_.origin, asked, side);
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
-  if (classified_.invalidates) co_await deps_.store.invalidate(classified_.key.path);
+  co_await invalidate_written();
+  if (bulk_delete) co_await bulk_delete->invalidate(done && done.value().head.status >= 300);
   if (!done && client_.broke()) {
     co_await client_.refuse(400, done.error().message, "detail=bad-request-body");
     co_return Step::kDone;

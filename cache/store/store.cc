@@ -362,16 +362,20 @@ Result<Tier::Appended> Store::append_extent(const FillTicket& ticket, uint64_t g
 // Writes a tombstone to every tier that may hold what it forbids. A tier that cannot take it must not be read again.
 void Store::forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable) {
   for (auto& tier : tiers_) {
-    if (!tier->durable() || tier->abandoned() || tier->is_empty()) continue;
-    Result<void> written = tier->append_tombstone({kind, hash, generation, 0}, durable);
-    // Readers may hold every segment for a moment: that is no reason to give the tier up.
-    for (int turn = 0; !written && written.error().remedy == Remedy::kRetryLater && turn < kForbidTurnsMax; ++turn) {
-      if (turn > 0 && !make_room(*tier)) std::this_thread::sleep_for(kForbidPause);
-      written = tier->append_tombstone({kind, hash, generation, 0}, durable);
-    }
-    if (written) continue;
-    abandon(*tier, written.error().message);
+    if (takes_tombstones(*tier)) forbid_in(*tier, {kind, hash, generation, 0}, durable);
   }
+}
+
+bool Store::takes_tombstones(const Tier& tier) { return tier.durable() && !tier.abandoned() && !tier.is_empty(); }
+
+void Store::forbid_in(Tier& tier, const Record& tombstone, bool durable) {
+  Result<void> written = tier.append_tombstone(tombstone, durable);
+  // Readers may hold every segment for a moment: that is no reason to give the tier up.
+  for (int turn = 0; !written && written.error().remedy == Remedy::kRetryLater && turn < kForbidTurnsMax; ++turn) {
+    if (turn > 0 && !make_room(tier)) std::this_thread::sleep_for(kForbidPause);
+    written = tier.append_tombstone(tombstone, durable);
+  }
+  if (!written) abandon(tier, written.error().message);
 }
 
 net::Task<StoredHeadPtr> Store::refresh(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head) {
@@ -402,15 +406,6 @@ net::Task<> Store::keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, Sto
     co_await refresh(key, old_head, new_head);
   else
     co_await drop(key, old_head);
-}
-
-net::Task<> Store::invalidate(std::string path) {
-  const KeyHash hash = hash_of({std::move(path), ""});
-  const auto up_to = index_.invalidate(hash.path);
-  if (!up_to) co_return;
-  std::function<void()> work = [&] { forbid(RecordKind::kPathTombstone, hash, *up_to, true); };
-  co_await deps_.workers.run(std::move(work));
-  index_.forbidden(hash);
 }
 
 net::Task<> Store::drop(const CacheKey& key, StoredHeadPtr head) {

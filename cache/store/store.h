@@ -81,7 +81,7 @@ class Store {
   void note_hit(const CacheKey& key, const StoredHeadPtr& head, const PinnedBody& body);
 
   // Storing.
-  std::shared_ptr<FillTicket> begin_fill(const CacheKey& key) { return index_.begin_fill(hash_of(key)); }
+  std::shared_ptr<FillTicket> begin_fill(const CacheKey& key) { return index_.begin_fill(hash_of(key), key.path); }
   // Whether anything of the path is under way.
   bool is_filling(const CacheKey& key) { return index_.is_filling(hash_of(key)); }
   // Whether a response of that size is worth storing, and the queue for its bytes. `size_bytes`: of what will be
@@ -111,8 +111,14 @@ class Store {
   net::Task<StoredHeadPtr> refresh(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head);
   // refresh(), or drop() when the new head may not stay in the store.
   net::Task<> keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head);
-  // Drops everything under the path, with every query and variant, and dooms its fills.
-  net::Task<> invalidate(std::string path);
+  // Drops everything under the paths, with every query and variant, and dooms their fills.
+  net::Task<> invalidate(std::vector<std::string> paths);
+  using PathPredicate = std::function<bool(const std::string& path)>;
+  // The same for every path that matches, stored or on its way; reads each stored head. How many there were.
+  net::Task<size_t> invalidate_if(PathPredicate matches);
+  // Both for callers that are no coroutines. Block.
+  size_t purge(const std::vector<std::string>& paths);
+  size_t purge_if(const PathPredicate& matches);
   // Drops one generation.
   net::Task<> drop(const CacheKey& key, StoredHeadPtr head);
 
@@ -159,6 +165,11 @@ class Store {
   void drop_damaged(const KeyHash& hash, uint64_t generation);
   Result<Tier::Appended> append(Tier& tier, Queue queue, const Record& record, std::string_view bytes);
   void forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable);
+  void forbid_in(Tier& tier, const Record& tombstone, bool durable);
+  static bool takes_tombstones(const Tier& tier);
+  std::vector<Record> forget_paths(const std::vector<std::string>& paths);
+  void forbid_paths(const std::vector<Record>& tombstones);
+  std::vector<std::string> paths_in(size_t shard, const PathPredicate& matches);
   Tier* forbid_evicted(const KeyHash& hash, uint64_t generation);  // a tier without room for it, or null
   void abandon(Tier& tier, const std::string& reason);
   void report_not_removed(const Tier& tier);

@@ -105,7 +105,7 @@ Result<ListenSettings> read_listen(const View& top) {
   ListenSettings listen;
   const auto section = top.find("listen");
   if (!section) return listen;
-  NEZHA_TRY(section->expect_map({"http", "https", "admin"}));
+  NEZHA_TRY(section->expect_map({"http", "https", "admin", "adminTokenFile"}));
   if (const auto http = section->find("http")) {
     NEZHA_TRY(listen.http, read_addresses(*http, std::nullopt, true));
   }
@@ -114,6 +114,10 @@ Result<ListenSettings> read_listen(const View& top) {
   }
   if (const auto admin = section->find("admin")) {
     NEZHA_TRY(listen.admin, admin->address(std::nullopt, true));
+  }
+  if (const auto token = section->find("adminTokenFile")) {
+    NEZHA_TRY(listen.admin_token_path, token->absolute_path());
+    if (!listen.admin) return token->error("is for listen.admin, which is not there; add it or remove this");
   }
   return listen;
 }

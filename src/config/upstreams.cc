@@ -9,6 +9,8 @@
 namespace nezha::config {
 namespace {
 
+constexpr size_t kEndpointsMax = 64;
+
 Result<Freshness> read_freshness(const View& view) {
   NEZHA_TRY(view.expect_map({"mode", "ttl"}));
   const auto mode_view = view.find("mode");
@@ -65,6 +67,24 @@ Result<Endpoint> read_endpoint(const View& view) {
   return endpoint;
 }
 
+// One, or a list.
+Result<> read_endpoints(const View& view, Upstream& upstream) {
+  if (!view.is_list()) {
+    NEZHA_TRY(upstream.endpoint, read_endpoint(view));
+    return ok();
+  }
+  NEZHA_TRY(auto endpoints, read_list<Endpoint>(view, kEndpointsMax, read_endpoint));
+  if (endpoints.empty()) return view.error("is empty; write http://HOST:PORT, or a list of such");
+  upstream.endpoint = endpoints.front();
+  endpoints.erase(endpoints.begin());
+  for (const Endpoint& other : endpoints) {
+    if (other.tls != upstream.endpoint->tls)
+      return view.error("mixes http:// and https://; write all with one of them");
+  }
+  if (!endpoints.empty()) upstream.more_endpoints = std::make_shared<const std::vector<Endpoint>>(std::move(endpoints));
+  return ok();
+}
+
 Result<Upstream> read_upstream(const View& view) {
   NEZHA_TRY(view.expect_map({"name", "hosts", "protocol", "tls", "freshness", "endpoint"}));
   NEZHA_TRY(const auto name_view, view.require("name", "public-datasets"));
@@ -87,7 +107,7 @@ Result<Upstream> read_upstream(const View& view) {
     NEZHA_TRY(upstream.freshness, read_freshness(*freshness));
   }
   if (const auto endpoint = view.find("endpoint")) {
-    NEZHA_TRY(upstream.endpoint, read_endpoint(*endpoint));
+    NEZHA_TRY(read_endpoints(*endpoint, upstream));
   }
   return upstream;
 }

@@ -27,6 +27,7 @@ class View {
   bool is_null() const { return node_->kind == Node::Kind::kNull; }
   bool is_empty_text() const { return node_->kind == Node::Kind::kText && node_->text.empty(); }
   bool is_map() const { return node_->kind == Node::Kind::kMap; }
+  bool is_list() const { return node_->kind == Node::Kind::kList; }
 
   // The failure "source: path (line N): what".
   auto error(std::string_view what) const {

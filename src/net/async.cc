@@ -1,5 +1,7 @@
 #include "nezha/net/async.h"
 
+#include <sys/resource.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -70,6 +72,13 @@ Task<> Notification::wait(uint64_t seen) {
 
 namespace {
 
+// A loop that is woken goes first on a core that both want: it does little at a time, and clients wait for it.
+void lower_priority() {
+  constexpr int kNice = 10;
+  thread_local const int done = ::setpriority(PRIO_PROCESS, 0, kNice);  // of this thread alone, on Linux
+  (void)done;
+}
+
 class PoolWorkers final : public Workers {
  public:
   explicit PoolWorkers(size_t threads) : pool_(threads) {}
@@ -83,6 +92,7 @@ class PoolWorkers final : public Workers {
       // Keeps the loop alive while the pool works for it.
       auto guard = asio::prefer(executor, asio::execution::outstanding_work.tracked);
       asio::post(pool_, [shared, guard, executor, work = std::move(work)] {
+        lower_priority();
         work();
         asio::post(executor, [shared] { std::move (*shared)(); });
       });
@@ -90,7 +100,12 @@ class PoolWorkers final : public Workers {
     co_await asio::async_initiate<const asio::use_awaitable_t<Executor>, void()>(std::move(initiation), use_task);
   }
 
-  void start(std::function<void()> work) override { asio::post(pool_, std::move(work)); }
+  void start(std::function<void()> work) override {
+    asio::post(pool_, [work = std::move(work)] {
+      lower_priority();
+      work();
+    });
+  }
 
  private:
   asio::thread_pool pool_;

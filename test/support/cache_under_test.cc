@@ -15,10 +15,14 @@ std::shared_ptr<const cache::Routes> routes_to(uint16_t origin_port, const Cache
   config::Upstream upstream;
   upstream.name = UpstreamName("data");
   upstream.hosts = {HostName("data.example"), HostName("other.example")};
+  for (const auto& host : options.more_hosts) upstream.hosts.emplace_back(host);
   upstream.protocol = options.protocol;
   upstream.freshness = options.freshness;
   upstream.tls = options.tls;
   upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
+  auto more = std::make_shared<std::vector<config::Endpoint>>();
+  for (const uint16_t port : options.more_ports) more->push_back({options.tls_endpoint, "127.0.0.1", port});
+  if (!more->empty()) upstream.more_endpoints = std::move(more);
   settings->upstreams.push_back(std::move(upstream));
   return std::make_shared<const cache::Routes>(std::move(settings));
 }

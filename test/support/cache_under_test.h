@@ -35,7 +35,9 @@ struct CacheOptions {
   bool tls_endpoint = false;  // the upstream's endpoint is https://
   config::TlsMode tls = config::TlsMode::kPassthrough;
   config::TlsSettings certificates{};
-  std::string upstream_roots_pem{};  // whom the cache trusts; empty: the system's roots
+  std::vector<uint16_t> more_ports{};     // of further endpoints on 127.0.0.1
+  std::vector<std::string> more_hosts{};  // of the upstream, beside data.example
+  std::string upstream_roots_pem{};       // whom the cache trusts; empty: the system's roots
 };
 
 inline CacheOptions with_freshness(config::Freshness::Mode mode, int ttl_s = 0) {
@@ -58,6 +60,7 @@ class CacheUnderTest {
 
   TestClock& clock() { return clock_; }
   cache::Store& store() { return *store_; }
+  const cache::RouteStore& routes() const { return *routes_; }
   net::Workers& workers() { return *workers_; }
   size_t connections() const;
   bool drain(SteadyTime deadline);  // cache::Server::drain()

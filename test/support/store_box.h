@@ -63,7 +63,7 @@ class StoreBox {
                                   bool* damaged = nullptr);
   // The whole body; nothing: a miss.
   std::optional<std::string> read(const cache::CacheKey& key);
-  void invalidate(const std::string& path) { run_task(store_->invalidate(path)); }
+  void invalidate(const std::string& path) { run_task(store_->invalidate({path})); }
   void drop(const cache::CacheKey& key, const cache::StoredHeadPtr& head) { run_task(store_->drop(key, head)); }
   cache::StoredHeadPtr refresh(const cache::CacheKey& key, const cache::StoredHeadPtr& before,
                                const cache::StoredHeadPtr& after) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,7 +48,9 @@ struct Upstream {
   Protocol protocol = Protocol::kHttp;
   TlsMode tls = TlsMode::kPassthrough;
   Freshness freshness;  // default: kHttp for protocol http, kRevalidate for s3
-  std::optional<Endpoint> endpoint;
+  std::optional<Endpoint> endpoint = std::nullopt;
+  // More of them, of the same scheme and with the same data; null: none. Shared, because requests under way keep them.
+  std::shared_ptr<const std::vector<Endpoint>> more_endpoints = nullptr;
 };
 
 // A Kubernetes label selector (matchLabels and matchExpressions, all must hold).
@@ -121,6 +124,7 @@ struct ListenSettings {
   std::vector<ListenAddress> http;
   std::vector<ListenAddress> https;
   std::optional<ListenAddress> admin;
+  std::string admin_token_path;  // of the file with the token that changes on the admin port ask for; or empty
 };
 
 struct TlsSettings {

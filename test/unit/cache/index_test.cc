@@ -43,7 +43,7 @@ class IndexTest : public testing::Test {
   }
   // A generation with no bytes yet.
   StoredHeadPtr insert(const std::string& etag = "\"v1\"", const std::string& accept = "") {
-    const auto ticket = index_.begin_fill(hash_);
+    const auto ticket = index_.begin_fill(hash_, "");
     const auto made = head(ticket->generation, etag, accept);
     EXPECT_TRUE(index_.insert(*ticket, write_head(*made), made));
     return made;
@@ -108,8 +108,8 @@ TEST_F(IndexTest, TheFasterTierServes) {
 }
 
 TEST_F(IndexTest, InvalidationDoomsFillsUnderWay) {
-  const auto before = index_.begin_fill(hash_);
-  const auto other = index_.begin_fill(hash_of({"data.example/other", ""}));
+  const auto before = index_.begin_fill(hash_, "");
+  const auto other = index_.begin_fill(hash_of({"data.example/other", ""}), "data.example/other");
   const uint64_t g = insert()->generation;
   EXPECT_TRUE(index_.invalidate(hash_.path));
   EXPECT_EQ(find().head, nullptr);
@@ -128,7 +128,7 @@ TEST_F(IndexTest, InvalidationReachesEveryQueryAndVariantAndNoOtherPath) {
   insert("\"b\"", "br");
   const CacheKey query{key_.path, "a=b"}, other{"data.example/y", ""};
   for (const auto& key : {query, other}) {
-    const auto ticket = index_.begin_fill(hash_of(key));
+    const auto ticket = index_.begin_fill(hash_of(key), key.path);
     auto made = test::head_of("\"q\"", 1);
     made->key = key;
     made->generation = ticket->generation;
@@ -165,7 +165,7 @@ TEST_F(IndexTest, ACollidingKeyIsNotTaken) {
 TEST_F(IndexTest, LooksUpAmongHeadsThatDoNotStay) {
   Index small({fast_.get(), tier_.get()}, 64);  // a byte per shard
   for (const std::string etag : {"\"gz\"", "\"br\"", "\"id\""}) {
-    const auto ticket = small.begin_fill(hash_);
+    const auto ticket = small.begin_fill(hash_, "");
     const auto made = head(ticket->generation, etag, etag);
     ASSERT_TRUE(small.insert(*ticket, write_head(*made), made));
   }
@@ -185,7 +185,7 @@ TEST_F(IndexTest, LooksUpAmongHeadsThatDoNotStay) {
 }
 
 TEST_F(IndexTest, WhatReclaimingIsTold) {
-  const auto ticket = index_.begin_fill(hash_);
+  const auto ticket = index_.begin_fill(hash_, "");
   const auto made = head(ticket->generation);
   const Place head_place = write_head(*made);
   ASSERT_TRUE(index_.insert(*ticket, head_place, made));

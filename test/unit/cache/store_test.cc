@@ -114,6 +114,21 @@ TEST_F(StoreTest, InvalidationHoldsAfterARestart) {
   EXPECT_TRUE(box_->read(kKey) == next_);
 }
 
+TEST_F(StoreTest, PurgesHoldAfterARestart) {
+  const auto path = [](int i) { return "data.example/" + std::string(i % 3 ? "a/" : "b/") + std::to_string(i); };
+  for (int i = 0; i < 18; ++i) ASSERT_TRUE(put({path(i), ""}, "\"v\"", "small"));
+  ASSERT_TRUE(put({path(1), "q=1"}, "\"q\"", "small"));
+  restart();  // no head is decoded
+  const auto under_a = [](const std::string& each) { return each.starts_with("data.example/a/"); };
+  EXPECT_EQ(box_->store().purge_if(under_a), 12u);
+  EXPECT_EQ(box_->store().purge({path(0), path(3), path(1), "data.example/none"}), 2u);
+  for (int turn = 0; turn < 2; ++turn) {
+    EXPECT_EQ(etag_of({path(1), "q=1"}), "");
+    for (int i = 0; i < 18; ++i) EXPECT_EQ(etag_of({path(i), ""}), i % 3 || i == 0 || i == 3 ? "" : "\"v\"") << i;
+    restart();
+  }
+}
+
 TEST_F(StoreTest, DropHoldsAfterARestart) {
   ASSERT_TRUE(put(kKey, "\"v1\"", body_));
   ASSERT_TRUE(put(kQuery, "\"q\"", next_));

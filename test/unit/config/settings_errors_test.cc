@@ -138,6 +138,13 @@ TEST(SettingsErrors, UpstreamOptions) {
       {upstream_with("endpoint: http://minio:0"),
        "upstreams[0].endpoint (line 2): \"http://minio:0\" has a bad port; write "
        "http://HOST:PORT or https://HOST:PORT"},
+      {upstream_with("endpoint: []"),
+       "upstreams[0].endpoint (line 2): is empty; write http://HOST:PORT, or a list of such"},
+      {upstream_with("endpoint: ['http://a:80', 'https://b:443']"),
+       "upstreams[0].endpoint (line 2): mixes http:// and https://; write all with one of them"},
+      {upstream_with("endpoint: ['http://a:80', 'b']"),
+       "upstreams[0].endpoint[1] (line 2): \"b\" does not start with http:// or https://; write http://HOST:PORT or "
+       "https://HOST:PORT"},
       {upstream_with("endpoint: http://minio:65536"),
        "upstreams[0].endpoint (line 2): \"http://minio:65536\" has a bad port; "
        "write http://HOST:PORT or https://HOST:PORT"},
@@ -274,6 +281,8 @@ TEST(SettingsErrors, CacheAndWebhook) {
 
 TEST(SettingsErrors, ListenResolverTls) {
   expect_messages({
+      {"listen: {adminTokenFile: /etc/token}\n",
+       "listen.adminTokenFile (line 1): is for listen.admin, which is not there; add it or remove this"},
       {"listen: {http: 0.0.0.0:80}\n", "listen.http (line 1): is a single value; write a list: [A, B]"},
       {"listen: {http: ['80']}\n",
        "listen.http[0] (line 1): \"80\" does not start with an IP address; write IP:PORT, for "

@@ -166,6 +166,19 @@ TEST(Settings, EveryEndpointForm) {
         << text;
 }
 
+TEST(Settings, SeveralEndpoints) {
+  const Settings settings = parsed(
+      "upstreams: [{name: a, hosts: [a.example], endpoint: ['http://rgw-0', 'http://rgw-1:8080']}, "
+      "{name: b, hosts: [b.example], endpoint: ['https://one']}]\n"
+      "listen: {admin: '127.0.0.1:1', adminTokenFile: /etc/token}\n");
+  EXPECT_EQ(settings.upstreams[0].endpoint, (Endpoint{false, "rgw-0", 80}));
+  ASSERT_TRUE(settings.upstreams[0].more_endpoints);
+  EXPECT_EQ(*settings.upstreams[0].more_endpoints, (std::vector<Endpoint>{{false, "rgw-1", 8080}}));
+  EXPECT_EQ(settings.upstreams[1].endpoint, (Endpoint{true, "one", 443}));
+  EXPECT_FALSE(settings.upstreams[1].more_endpoints);
+  EXPECT_EQ(settings.listen.admin_token_path, "/etc/token");
+}
+
 TEST(Settings, FindsUpstreamsByNameAndHost) {
   const Settings settings = parsed(kFull);
   EXPECT_EQ(settings.find_upstream(UpstreamName("team-s3")), &settings.upstreams[1]);

@@ -1,0 +1,34 @@
+// Purger: drops stored responses that somebody names from outside: an operator (POST /purge), or S3 itself through its
+// event notifications. When it returns, what was stored is gone, also after a restart, and fills that were under way
+// are not published.
+// What is named by its whole name is found at once; prefixes and upstreams read each stored head.
+// Threads: any; the calls block.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cache/classify/routes.h"
+#include "cache/store/store.h"
+
+namespace nezha::cache {
+
+class Purger {
+ public:
+  // `ports`: that clients may name in Host, beside 80 and 443. All references outlive it.
+  Purger(Store& store, const RouteStore& routes, std::vector<uint16_t> ports, obs::Log& log, obs::Metrics& metrics);
+
+  // How many paths were dropped. Fails with kFixInput: the body is wrong, or names what is not configured.
+  Result<size_t> purge(std::string_view json);
+  Result<size_t> take_events(std::string_view json);
+
+ private:
+  Store& store_;
+  const RouteStore& routes_;
+  const std::vector<uint16_t> ports_;
+  obs::Log& log_;
+  obs::Counter& purged_;
+  obs::Counter& events_;
+};
+
+}  // namespace nezha::cache

@@ -1,0 +1,87 @@
+#include "cache/admin/admin.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "nezha/pki/base64.h"
+#include "test/support/raw_client.h"
+#include "test/support/temporary_directory.h"
+
+namespace nezha::test {
+namespace {
+
+class AdminTest : public testing::Test {
+ protected:
+  void start(const std::string& token_path) {
+    cache::AdminCallbacks callbacks;
+    callbacks.not_ready_because = [] { return std::string(); };
+    callbacks.metrics = [] { return std::string("m 1\n"); };
+    callbacks.purge = [this](std::string_view json) -> Result<size_t> {
+      seen_ = json;
+      if (json == "bad") return fail(Remedy::kFixInput, "bad body");
+      return size_t{3};
+    };
+    callbacks.take_events = [](std::string_view) -> Result<size_t> { return size_t{4}; };
+    auto server = cache::start_admin_server({"127.0.0.1", 0}, token_path, std::move(callbacks));
+    ASSERT_TRUE(server);
+    server_ = std::move(server.value());
+  }
+  ClientAnswer post(const std::string& path, const std::string& authorization, const std::string& body = "{}") {
+    RawClient client(server_->port());
+    return client.ask("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+                      "\r\n" + (authorization.empty() ? "" : "Authorization: " + authorization + "\r\n") + "\r\n" +
+                      body);
+  }
+  void write_token(const std::string& text) { std::ofstream(token_path_) << text; }
+
+  const TemporaryDirectory folder_;
+  const std::string token_path_ = folder_.path() + "/token";
+  std::string seen_;
+  std::unique_ptr<cache::AdminServer> server_;
+};
+
+TEST_F(AdminTest, ChangesAskForTheToken) {
+  const std::string token = "0123456789abcdef-secret";
+  write_token(token + "\n");
+  start(token_path_);
+  for (const std::string path : {"/purge", "/events/s3"}) {
+    for (const std::string& wrong :
+         {std::string(), std::string("Bearer"), "Bearer " + token + "x", "Bearer " + token.substr(1), "Token " + token,
+          std::string("Bearer "), "Basic " + token, "Basic " + pki::base64_encode("user:wrong"),
+          "Basic " + pki::base64_encode(token)}) {
+      EXPECT_EQ(post(path, wrong).status, 401) << wrong;
+    }
+    EXPECT_EQ(post(path, "Bearer " + token).status, 200);
+    EXPECT_EQ(post(path, "bearer  " + token).status, 200);
+    EXPECT_EQ(post(path, "Basic " + pki::base64_encode("ceph:" + token)).status, 200);
+  }
+  EXPECT_EQ(post("/purge", "Bearer " + token, "{\"upstream\": \"u\"}").body, "{\"purged\": 3}\n");
+  EXPECT_EQ(seen_, "{\"upstream\": \"u\"}");
+  const ClientAnswer bad = post("/purge", "Bearer " + token, "bad");
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_EQ(bad.body, "bad body\n");
+}
+
+TEST_F(AdminTest, TheTokenIsReadEachTime) {
+  write_token("the-first-token-of-all");
+  start(token_path_);
+  EXPECT_EQ(post("/purge", "Bearer the-first-token-of-all").status, 200);
+  write_token("another-token-of-enough-length");
+  EXPECT_EQ(post("/purge", "Bearer the-first-token-of-all").status, 401);
+  EXPECT_EQ(post("/purge", "Bearer another-token-of-enough-length").status, 200);
+  for (const std::string text : {"", " \n", "short"}) {
+    write_token(text);
+    EXPECT_EQ(post("/purge", "Bearer " + text).status, 503) << "an empty token is nobody's key";
+  }
+}
+
+TEST_F(AdminTest, WithoutATokenNobodyMayPurge) {
+  start("");
+  EXPECT_EQ(post("/purge", "Bearer ").status, 403);
+  EXPECT_EQ(post("/purge", "").status, 403);
+  EXPECT_EQ(seen_, "");
+}
+
+}  // namespace
+}  // namespace nezha::test
