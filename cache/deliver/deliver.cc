@@ -9,7 +9,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr size_t kPiecesNow = 4;
-constexpr size_t kTurnBytes = 8 * 1024 * 1024;
+constexpr size_t kTurnBytes = 1024 * 1024;
 constexpr size_t kRunBytes = 2 * 1024 * 1024;
 constexpr size_t kGatherPieces = 20;          // iovecs of one write
 constexpr size_t kFileBytesMin = 64 * 1024;   // below, a copy is cheaper than a file's bookkeeping

@@ -10,7 +10,7 @@ constexpr uint32_t kTryOtherEvery = 128;
 constexpr uint32_t kTryWorseEvery = 1024;  // where the other costs more than half as much again
 constexpr double kWorse = 1.5;
 constexpr uint32_t kMeasureEvery = 16;
-constexpr double kWeight = 1.0 / 16;  // of a new measurement
+constexpr uint32_t kWeightMin = 16;  // a new measurement counts as one of so many
 constexpr size_t kBytesMeasuredMin = 64 * 1024;
 
 uint64_t thread_cpu_ns() {
@@ -40,7 +40,9 @@ void SendMeter::Turn::done(size_t sent_bytes) const {
   if (!measured_ || sent_bytes < kBytesMeasuredMin) return;
   const double cost = static_cast<double>(thread_cpu_ns() - begin_ns_) / static_cast<double>(sent_bytes);
   double& average = (by_file_ ? meter_.file_ : meter_.copy_).ns_per_byte;
-  average = average == 0 ? cost : average + kWeight * (cost - average);
+  uint32_t& count = (by_file_ ? meter_.file_ : meter_.copy_).count;
+  count = std::min(count + 1, kWeightMin);  // the first ones are an average of their own
+  average += (cost - average) / count;
 }
 
 }  // namespace nezha::cache

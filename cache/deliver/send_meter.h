@@ -28,6 +28,7 @@ class SendMeter {
  private:
   struct Way {
     double ns_per_byte = 0;  // moving average; 0: not tried
+    uint32_t count = 0;      // of measurements, as far as it matters
   };
   bool choose(bool& measure);
 

@@ -317,6 +317,12 @@ bool Index::add_copy(const KeyHash& hash, uint64_t id, const Extent& extent) {
   return generation != nullptr;
 }
 
+bool Index::is_gone(const KeyHash& hash, uint64_t id) {
+  Shard& shard = shard_of(hash.path);
+  std::lock_guard lock(shard.mutex);
+  return !find_generation(shard, hash, id) && !shard.unforbidden.contains(hash.path);
+}
+
 void Index::remove(const KeyHash& hash, uint64_t id) {
   Shard& shard = shard_of(hash.path);
   std::lock_guard lock(shard.mutex);

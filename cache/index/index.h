@@ -103,6 +103,8 @@ class Index {
   // The same, for bytes that were copied: whatever the state of fills.
   bool add_copy(const KeyHash& hash, uint64_t generation, const Extent& extent);
   void remove(const KeyHash& hash, uint64_t generation);
+  // Whether it is not known, and every tombstone that its path needs is on the medium.
+  bool is_gone(const KeyHash& hash, uint64_t generation);
   // Drops everything under the path, with every query and variant, and dooms its fills. The number up to which a
   // tombstone must forbid it; nothing when there was neither, and no other tombstone of it is still being written.
   // Call forbidden() when the tombstone is on the medium.
@@ -141,8 +143,9 @@ class Index {
   void recover_tombstone(const Record& tombstone);
   void recover(const Record& record, const Place& place);
   void finish_recovery();
-  // Everything of a tier that turned out not to be readable as a whole.
-  void forget_tier(uint8_t tier);
+  // Everything of a tier that turned out not to be readable as a whole. The generations that are gone with it: heads of
+  // them in other tiers come back at the next start unless tombstones forbid it.
+  [[nodiscard]] std::vector<std::pair<KeyHash, uint64_t>> forget_tier(uint8_t tier);
 
   size_t generation_count() const { return generations_.load(std::memory_order_relaxed); }
   uint64_t head_bytes() const { return head_bytes_.load(std::memory_order_relaxed); }

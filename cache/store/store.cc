@@ -151,6 +151,7 @@ void Store::report_recovery(const Tier& tier, const std::string& distrust) {
 void Store::recover() {
   const SteadyTime begin = deps_.clock.now();
   size_t records = 0;
+  std::vector<std::pair<KeyHash, uint64_t>> forgotten;
   const auto visit = [&](Tier::Which which, const Tier::Visit& each) {
     for (auto& tier : tiers_) {
       // What is left of a tier that could not be read whole is not known to be allowed.
@@ -158,7 +159,8 @@ void Store::recover() {
       const Result<void> visited = tier->visit_recovered(each, which);
       if (visited) continue;
       abandon(*tier, visited.error().message);
-      index_.forget_tier(tier->id());
+      const auto more = index_.forget_tier(tier->id());
+      forgotten.insert(forgotten.end(), more.begin(), more.end());
     }
   };
   visit(Tier::Which::kTombstones, [&](const Record& record, const Place&) { index_.recover_tombstone(record); });
@@ -167,6 +169,7 @@ void Store::recover() {
     if (!is_tombstone(record)) index_.recover(record, place);
   });
   index_.finish_recovery();
+  for (const auto& [hash, generation] : forgotten) forbid(RecordKind::kGenerationTombstone, hash, generation, false);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(deps_.clock.now() - begin);
   deps_.log.info("tiers read in", {{"responses", std::to_string(index_.generation_count())},
                                    {"records", std::to_string(records)},
@@ -219,6 +222,7 @@ StoredHeadPtr Store::decode(const KeyHash& hash, uint64_t generation, const Pinn
 
 // Here and below: first the tombstone, then the index. What the index does not know, an invalidation does not forbid.
 void Store::drop_damaged(const KeyHash& hash, uint64_t generation) {
+  if (index_.is_gone(hash, generation)) return;
   deps_.log.warning("a stored response is damaged and was dropped", {});
   forbid(RecordKind::kGenerationTombstone, hash, generation, false);
   index_.remove(hash, generation);
@@ -402,7 +406,10 @@ net::Task<StoredHeadPtr> Store::refresh(const CacheKey& key, StoredHeadPtr old_h
 }
 
 net::Task<> Store::keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head) {
-  if (may_stay(*old_head, *new_head))
+  // A tier may be lost, and with it the newer head: the older one in another tier must not make it everybody's again.
+  const auto durable = std::count_if(tiers_.begin(), tiers_.end(), [](const auto& tier) { return tier->durable(); });
+  const bool closes = old_head->credentials == Credentials::kNone && new_head->credentials != Credentials::kNone;
+  if (may_stay(*old_head, *new_head) && !(closes && durable > 1))
     co_await refresh(key, old_head, new_head);
   else
     co_await drop(key, old_head);
@@ -411,6 +418,7 @@ net::Task<> Store::keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, Sto
 net::Task<> Store::drop(const CacheKey& key, StoredHeadPtr head) {
   const KeyHash hash = hash_of(key);
   std::function<void()> work = [&] {
+    if (index_.is_gone(hash, head->generation)) return;  // one of many who read it has done this
     forbid(RecordKind::kGenerationTombstone, hash, head->generation, true);
     index_.remove(hash, head->generation);
   };

@@ -53,7 +53,10 @@ Result<void> Tier::take_over() {
     medium_->remove(segment->number);
     segments_[segment->number].reset();
   }
-  count_free();
+  // Sockets of a process that has died may still send what lay there.
+  std::vector<SegmentPtr> unused(free_.begin(), free_.end());
+  free_.clear();
+  renew(std::move(unused));
   return ok();
 }
 

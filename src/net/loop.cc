@@ -1,6 +1,8 @@
 // Loop on Asio: TCP listeners and connections, with deadlines swept by one timer instead of one timer per operation.
 #include "nezha/net/loop.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -19,6 +21,7 @@
 #include <utility>
 
 #include "nezha/base/check.h"
+#include "nezha/base/limits.h"
 
 namespace nezha::net {
 namespace {
@@ -30,6 +33,7 @@ using Timer =
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kSweepEvery{250};
+constexpr int kTakenBytesMin = 16 * 1024;  // in the time of a stall, by a peer that is not stalled
 constexpr size_t kPiecesPerCall = 64;
 constexpr uint64_t kFileBytesPerCall = 2 * 1024 * 1024;  // sendfile is fastest in such steps, and fair to others
 
@@ -39,18 +43,38 @@ SocketAddress address_of(const asio::ip::tcp::endpoint& endpoint) {
   return {endpoint.address().to_string(), endpoint.port()};
 }
 
+// What the peer has not acknowledged.
+int unsent_bytes_of(Socket& socket) {
+  int bytes = 0;
+  return ::ioctl(socket.native_handle(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+}
+
 // What a loop knows of its open connections: enough to end those past their deadline.
 struct Deadlines {
   struct Entry {
     SteadyTime at = SteadyTime::max();
     Socket* socket = nullptr;
     bool expired = false;
+    int unsent_bytes = 0;  // while a write waits for room: what the peer had not taken at first; else 0
   };
   std::list<Entry> entries;
+
+  // A peer that takes a little at a time makes room only when it has taken a third of what the kernel holds: too late
+  // for its deadline.
+  static bool goes_on(Entry& entry) {
+    const int before_bytes = entry.unsent_bytes;
+    if (before_bytes == 0) return false;
+    entry.unsent_bytes = unsent_bytes_of(*entry.socket);
+    return before_bytes - entry.unsent_bytes >= kTakenBytesMin;
+  }
 
   void sweep(SteadyTime now, bool all = false) {
     for (Entry& entry : entries) {
       if ((entry.at > now && !all) || entry.expired) continue;
+      if (!all && goes_on(entry)) {
+        entry.at += limits::kBodyStallTimeout;
+        continue;
+      }
       entry.expired = true;
       error_code ignored;
       entry.socket->cancel(ignored);
@@ -99,7 +123,9 @@ class TcpStream final : public Stream {
 
   Task<Result<void>> wait_writable() override {
     error_code ec;
+    entry_->unsent_bytes = unsent_bytes_of(socket_);
     co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(use_task, ec));
+    entry_->unsent_bytes = 0;
     if (entry_->expired) co_return fail(Remedy::kTimedOut, "timed out");
     if (ec) co_return io_failure(ec);
     co_return ok();

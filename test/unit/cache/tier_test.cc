@@ -2,7 +2,9 @@
 // and restarts on whatever is found there.
 #include "cache/tier/tier.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -54,6 +56,38 @@ bool reclaim(Tier& tier, Queue queue = Queue::kProbation) {
   if (!victim || !tier.wipe(*victim)) return false;
   tier.give_back(*victim);
   return true;
+}
+
+// The kernel still sends what a process that died had begun to send, from the file's own pages.
+TEST(Tier, WhatAnEarlierProcessWasSendingStaysAsItWas) {
+  const test::TemporaryDirectory folder;
+  const auto medium = [&] { return make_medium({config::Medium::kNvme, folder.path() + "/tier", kSize}).value(); };
+  auto tier = open(medium());
+  const std::string bytes = test::pattern_bytes(32 * 1024, 1);
+  auto appended = tier->append(Queue::kProbation, extent(0), bytes);
+  ASSERT_TRUE(appended);
+  const uint64_t number = appended.value().place.number();
+  if (appended.value().bytes.file < 0) GTEST_SKIP() << "nothing is sent from files here";
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  auto at = static_cast<loff_t>(appended.value().bytes.file_offset());
+  const ssize_t held = ::splice(appended.value().bytes.file, &at, pipe[1], nullptr, bytes.size(), 0);
+  ASSERT_GT(held, 4096);
+  appended = fail(Remedy::kAbsent, "let go");
+  for (uint64_t i = 1; i < 40; ++i) (void)tier->append(Queue::kProbation, extent(i), bytes);  // its segment is sealed
+  const auto victim = tier->take_victim(Queue::kProbation);
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(victim->number, number);
+  ASSERT_TRUE(tier->wipe(*victim));
+  tier.reset();  // before the segment is given back
+  tier = open(medium());
+  const std::string other = test::pattern_bytes(32 * 1024, 2);
+  for (uint64_t i = 0; i < 400; ++i) (void)tier->append(Queue::kProbation, extent(1000 + i), other);
+  std::string sent(static_cast<size_t>(held), ' ');
+  ASSERT_EQ(::read(pipe[0], sent.data(), sent.size()), held);
+  EXPECT_TRUE(bytes.starts_with(sent));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
 }
 
 TEST(Tier, RecordsComeBackAsTheyWere) {
