@@ -1,0 +1,70 @@
+#!/bin/bash
+# Installs the S3 clients and servers that test/s3 runs: install.sh light | heavy. Quick when everything is there.
+# Each Python client has an environment of its own, because they want different versions of the same libraries; the
+# programs in Go are built from their modules, which Go checks against its public checksum database.
+# NEZHA_CLIENTS (default: ~/.cache/nezha/clients) holds them. Needs python3-venv and Go: `scripts/install-deps test`.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+dir=${NEZHA_CLIENTS:-$HOME/.cache/nezha/clients}
+venv=${NEZHA_VENV:-$HOME/.cache/nezha/venv}
+[ ! -x "$venv/bin/go" ] || PATH=$venv/bin:$PATH
+
+versitygw=github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+say() { echo "s3 clients: $*" >&2; }
+
+once() { # NAME INPUTS COMMAND...: runs COMMAND unless NAME was made from the same INPUTS
+  local name=$1 stamp=$dir/stamp/$1
+  local inputs=$2
+  shift 2
+  [ "$(cat "$stamp" 2> /dev/null)" = "$inputs" ] && return
+  say "installing $name"
+  local began=$SECONDS
+  rm -f "$stamp"
+  "$@"
+  printf '%s' "$inputs" > "$stamp"
+  say "installed $name in $((SECONDS - began)) s"
+}
+
+environment() { # NAME PACKAGE==VERSION...
+  local name=$1
+  shift
+  once "$name" "$*" environment_anew "$name" "$@"
+}
+
+environment_anew() {
+  local folder=$dir/$1
+  shift
+  rm -rf "$folder"
+  /usr/bin/python3 -m venv "$folder"
+  "$folder/bin/pip" install --quiet --disable-pip-version-check "$@"
+}
+
+go_install() { (cd / && GOBIN=$dir/bin CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' "$1"); }
+
+go_build() { (cd "$here/$1" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w ${2:-}" -o "$dir/bin/$1" .); }
+
+module_of() { cat "$here/$1/go.mod" "$here/$1/main.go"; }
+
+light() {
+  once versitygw "$versitygw" go_install "$versitygw"
+  once s5cmd "$(module_of s5cmd)" go_build s5cmd "-X github.com/peak/s5cmd/v2/version.Version=v2.3.0"
+  once rclone "$(module_of rclone)" go_build rclone
+  environment awscli awscli==1.46.3
+  environment s3fs s3fs==2026.9.0 aiobotocore==3.10.0
+  environment pyarrow pyarrow==26.0.1
+}
+
+heavy() {
+  light
+}
+
+mkdir -p "$dir/bin" "$dir/stamp"
+exec 8> "$dir/lock"
+flock 8 # two runs at once install once
+export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false
+case ${1:-} in
+  light | heavy) "$1" ;;
+  *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" && exit 2 ;;
+esac
