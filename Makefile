@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SECONDS ?= 60
 
-.PHONY: help build demo bench policy-sim test test-fast test-asan test-tsan fuzz format cluster-up cluster-down clean
+.PHONY: help build demo bench policy-sim test test-fast test-clients test-asan test-tsan fuzz format cluster-up cluster-down clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test: ## Everything, with the end-to-end tests on a real Kubernetes
 test-fast: ## Everything that needs no cluster
 	@scripts/install-deps test
 	@scripts/run-tests fast
+
+test-clients: build ## Real S3 clients and servers, directly and through the cache; writes docs/compatibility.md
+	@scripts/install-deps test
+	@scripts/s3-clients
 
 test-asan: ## The C++ tests under the address and undefined-behaviour sanitizers (clang)
 	@scripts/install-deps test

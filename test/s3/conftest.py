@@ -9,6 +9,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from cache import Cache  # noqa: E402
+import compatibility  # noqa: E402
 from clients.process import CLIENTS, Client  # noqa: E402
 from servers import BUCKET, Moto, Versitygw  # noqa: E402
 from world import World  # noqa: E402
@@ -17,6 +18,26 @@ from world import World  # noqa: E402
 def pytest_collection_modifyitems(items):
     """What looks for secrets in all that the cache wrote comes after all that used secrets."""
     items.sort(key=lambda item: item.get_closest_marker("after_all") is not None)
+
+
+RESULTS = compatibility.wanted()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    row = getattr(item, "callspec", None) and item.callspec.params
+    if RESULTS and report.when == "call" and row and {"server", "client", "name"} <= row.keys():
+        refused = ("refused", True) in item.user_properties
+        RESULTS.add(report, row["server"], row["client"], row["name"], refused)
+
+
+@pytest.fixture(scope="session", autouse=RESULTS is not None)
+def compatibility_document(servers, pairs):
+    """Writes it at the end of a run that was asked for it."""
+    yield
+    versions = [pairs(name, "moto").direct.must("version") for name, kind in CLIENTS.items() if not kind.heavy]
+    RESULTS.write(versions, [server.version() for server in servers.values()])
 
 
 @pytest.fixture(scope="session")
@@ -58,11 +79,11 @@ class Pair:
 
 @pytest.fixture(scope="session")
 def pairs(world, servers, cache):
-    """pairs(client, server, credentials=owner, style="path"): running pairs, made when first wanted."""
+    """pairs(client, server, credentials=owner, worker=0, style="path"): running pairs, made when first wanted."""
     made = {}
 
-    def pair(client, server, credentials="owner", **options):
-        wanted = (client, server, credentials, *sorted(options.items()))
+    def pair(client, server, credentials="owner", worker=0, **options):
+        wanted = (client, server, credentials, worker, *sorted(options.items()))
         if wanted not in made:
             target = servers[server]
             keys = None if credentials == "nobody" else getattr(target, credentials)

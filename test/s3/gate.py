@@ -3,7 +3,7 @@
     gate.py LISTEN TARGET LOG        each IP:PORT; LOG gets the bytes of every request head, as they came
 
 Commands come as lines on standard input; an answer is one line on standard output: `hold N` lets N bytes of each answer
-pass and no more, `release` lets all pass, `held` answers once an answer is being held.
+pass and no more, `release` lets all pass, `held` answers `ok` once an answer is being held, or `no` after a minute.
 """
 
 import socket
@@ -22,6 +22,7 @@ class Gate:
         self._held = 0
 
     def command(self, words):
+        """Whether it could be done."""
         with self._changed:
             if words[0] == "hold":
                 self._limit = int(words[1])
@@ -29,7 +30,8 @@ class Gate:
                 self._limit = None
                 self._changed.notify_all()
             elif words[0] == "held":
-                self._changed.wait_for(lambda: self._held > 0)
+                return self._changed.wait_for(lambda: self._held > 0, timeout=60)
+            return True
 
     def allowance(self, passed):
         """How many more bytes of an answer may pass now, at least one; waits while there are none."""
@@ -102,8 +104,7 @@ def main():
     with socket.create_server(address(listen), backlog=128) as server, open(log, "ab") as file:
         threading.Thread(target=accept, args=(server, address(target), gate, file), daemon=True).start()
         for line in sys.stdin:
-            gate.command(line.split())
-            print("ok", flush=True)
+            print("ok" if gate.command(line.split()) else "no", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ directly, once behind the cache, so that both are in the same state when both we
 Each twin stands behind a gate (gate.py) that notes what it is asked, at an address of its own, port 80.
 """
 
+import importlib.metadata
 import os
 import shutil
 import sys
 from pathlib import Path
 
-from clients.process import CLIENTS, Client
+from clients.process import CLIENTS, INSTALLED, Client
 
 HERE = Path(__file__).resolve().parent
 REGION = "eu-west-1"
@@ -37,7 +38,8 @@ class Gate:
     def say(self, *words):
         self._process.stdin.write((" ".join(map(str, words)) + "\n").encode())
         self._process.stdin.flush()
-        self._answers.readline()
+        if (answer := self._answers.readline()) != "ok\n":
+            raise RuntimeError(f"the gate said {answer!r} to {words}")
 
 
 class Twin:
@@ -82,6 +84,9 @@ class Server:
     def endpoint(self):
         return f"http://{self.host}"
 
+    def version(self):
+        raise NotImplementedError
+
     def start(self, twin):
         raise NotImplementedError
 
@@ -98,6 +103,9 @@ class Moto(Server):
 
     name, host = "moto", "s3.eu-west-1.amazonaws.com"
     first_ip, first_port = 2, 5100
+
+    def version(self):
+        return f"moto {importlib.metadata.version('moto')}"
 
     def start(self, twin):
         host, port = twin.backend.split(":")
@@ -125,7 +133,10 @@ class Versitygw(Server):
 
     @property
     def program(self):
-        return Path(os.environ.get("NEZHA_CLIENTS", Path.home() / ".cache/nezha/clients")) / "bin/versitygw"
+        return INSTALLED / "bin/versitygw"
+
+    def version(self):
+        return "versitygw " + (INSTALLED / "stamp/versitygw").read_text().rpartition("@")[2]
 
     def start(self, twin):
         folders = {name: twin.world.folder / twin.name / name for name in ("data", "versions", "iam")}
@@ -133,7 +144,7 @@ class Versitygw(Server):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         command = [self.program, "--port", twin.backend, "--region", REGION, "--virtual-domain", self.host]
-        command += ["--keep-alive", "--iam-dir", folders["iam"], "--iam-cache-disable", "posix"]
+        command += ["--iam-dir", folders["iam"], "--iam-cache-disable", "posix"]
         command += ["--versioning-dir", folders["versions"], folders["data"]]
         keys = {"ROOT_ACCESS_KEY": ADMIN_USER["access"], "ROOT_SECRET_KEY": ADMIN_USER["secret"]}
         twin.world.start(twin.name, command, twin.backend, **keys)

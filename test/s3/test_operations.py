@@ -45,7 +45,7 @@ def prepare(owners, server, operation, key):
 
 
 @pytest.mark.parametrize(("server", "client", "name"), ROWS)
-def test_the_result_is_the_same_through_the_cache(server, client, name, owners, pairs, cache):
+def test_the_result_is_the_same_through_the_cache(server, client, name, owners, pairs, cache, record_property):
     operation = OPERATIONS[name]
     folder = f"{client}/{name}"
     key = f"{folder}/object"
@@ -61,4 +61,5 @@ def test_the_result_is_the_same_through_the_cache(server, client, name, owners, 
         direct, cached = pair.ask({"read_absent": "read"}.get(name, name), **arguments)
         assert not differences(direct, cached), state
         assert "value" in direct or name in (*ERRORS, *LACKING[server]), direct
+    record_property("refused", name in LACKING[server])
     assert cache.answered()["all"] > before["all"], "nothing went through the cache"
