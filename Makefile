@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SECONDS ?= 60
 
-.PHONY: help build demo bench policy-sim test test-fast test-clients test-asan test-tsan fuzz format cluster-up cluster-down clean
+.PHONY: help build demo bench policy-sim test test-fast \
+  test-clients test-asan test-tsan fuzz format cluster-up cluster-down clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

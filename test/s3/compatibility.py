@@ -1,4 +1,4 @@
-"""Writes docs/compatibility.md from the rows of test_operations.py: a pytest plugin, active with NEZHA_COMPATIBILITY=FILE.
+"""Writes docs/compatibility.md from the rows of test_operations.py, in runs with NEZHA_COMPATIBILITY=FILE.
 
 A row that fails, or is marked as a known difference, is shown as one.
 """
@@ -13,10 +13,10 @@ from operations import OPERATIONS
 HEAD = """\
 # S3 clients that were tested
 
-Written by `make test-clients` on {date}. Each client ran against real servers that verify signatures, twice with the very
-same command and settings: directly, and through the cache, there on an object that it had not seen, again, and once more
-after all of it was stored. *same*: result, checksum of the body, ETag, metadata and errors were the same each time.
-*both refuse*: the server itself does not do it, and says so through the cache in the same words. *differs*: a known
+Written by `make test-clients` on {date}. Each client ran against real servers that verify signatures, twice with the
+very same command and settings: directly, and through the cache, there on an object that it had not seen, again, and
+once more after all of it was stored. *same*: result, checksum of the body, ETag, metadata and errors were the same
+each time. *both refuse*: the server itself does not do it, and says so through the cache in the same words. *differs*: a known
 difference, named below. Blank: the client does not offer it, or it was not run.
 
 Servers: {servers}. Clients: {clients}.
@@ -43,7 +43,8 @@ class Results:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         lines = [HEAD.format(date=date, servers=", ".join(servers), clients=", ".join(versions))]
         for server in dict.fromkeys(key[0] for key in self._cells):
-            lines += [f"## {server}", "", "| operation | " + " | ".join(clients) + " |", "| --- " * (len(clients) + 1) + "|"]
+            lines += [f"## {server}", "", "| operation | " + " | ".join(clients) + " |"]
+            lines.append("| --- " * (len(clients) + 1) + "|")
             for name, operation in OPERATIONS.items():
                 cells = [self._cells.get((server, name, client), "") for client in clients]
                 if any(cells):

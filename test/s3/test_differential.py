@@ -1,7 +1,8 @@
 """The same random operations in two worlds, one direct and one through the cache: every result is the same.
 
-Several workers at once, each with keys of its own and now this client, now that one; within a worker both worlds do each
-step at the same time and are compared before the next one. NEZHA_SEED repeats a run, NEZHA_S3_STEPS makes it longer.
+Several workers at once, each with keys of its own and now this client, now that one; within a worker both worlds do
+each step at the same time and are compared before the next one. NEZHA_SEED repeats a run, NEZHA_S3_STEPS makes it
+longer.
 """
 
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""An object that is overwritten is read in its new version from the next request on, and never in two versions at once."""
+"""What is overwritten is read in its new version from the next request on, and never in two versions at once."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Who may not read an object directly may not read it through the cache: cold, warm, and while its owner is fetching it.
+"""Who may not read an object directly may not read it through the cache: cold, warm, or on its way to the owner.
 
 Requests are signed once and sent twice, byte for byte the same: to the server, and to the cache.
 """

@@ -1,4 +1,4 @@
-"""Two ways to the same names: `direct`, where they are the addresses of servers, and `cached`, where they are the cache's.
+"""Two ways to the same names: `direct`, where they are addresses of servers, and `cached`, where they are the cache's.
 
 Both ways are mount namespaces with an /etc/hosts of their own in one network namespace, so that a client is given the
 very same command, environment and endpoint either way. Every process ends with the one that made the world.

@@ -1,4 +1,4 @@
-"""Clients as processes: each runs in a Way, with the endpoint, the bucket and the keys that people set in its environment.
+"""Clients as processes: each runs in a Way, with endpoint, bucket and keys in its environment, as people set them.
 
 A client is a module of this folder, run by serve.py under the Python of its own environment, which
 test/s3/install.sh makes. Its functions are the operations that it offers.
