@@ -16,8 +16,8 @@ HEAD = """\
 Written by `make test-clients` on {date}. Each client ran against real servers that verify signatures, twice with the
 very same command and settings: directly, and through the cache, there on an object that it had not seen, again, and
 once more after all of it was stored. *same*: result, checksum of the body, ETag, metadata and errors were the same
-each time. *both refuse*: the server itself does not do it, and says so through the cache in the same words. *differs*: a known
-difference, named below. Blank: the client does not offer it, or it was not run.
+each time. *both refuse*: the server itself does not do it, and says so through the cache in the same words. *differs*:
+a known difference, named below. Blank: the client does not offer it, or it was not run.
 
 Servers: {servers}. Clients: {clients}.
 """
