@@ -8,8 +8,8 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
-from cache import Cache  # noqa: E402
 import compatibility  # noqa: E402
+from cache import Cache  # noqa: E402
 from clients.process import CLIENTS, Client  # noqa: E402
 from servers import BUCKET, Moto, Versitygw  # noqa: E402
 from world import World  # noqa: E402

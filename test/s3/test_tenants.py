@@ -79,6 +79,7 @@ FIELDS = {
     "anonymous": (anonymous, False),
     "wrong secret": (by_fields("wrong secret"), False),
     "unknown key": (by_fields("unknown key"), False),
+    "owner with a made-up session token": (by_fields("wrong token"), False),
     "revoked key": (by_fields("revoked"), False),
     "replayed as HEAD": (replayed("HEAD"), False),
     "replayed as PUT": (replayed("PUT"), False),
