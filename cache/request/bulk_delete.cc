@@ -10,6 +10,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr size_t kBodyBytesMax = 4 * 1024 * 1024;  // 1000 keys of 1024 bytes, in XML
+constexpr size_t kKeysMax = 1000;                  // S3 refuses more; each is looked for under all its names
 
 bool is_aws_chunked(const http::Fields& fields) {
   for (const auto coding : http::list_members(fields, "Content-Encoding")) {
@@ -54,7 +55,7 @@ void BulkDelete::parse() {
     body_ = std::move(decoded.value());
   }
   const auto keys = s3::parse_delete_request(body_);
-  if (!keys) return;
+  if (!keys || keys.value().size() > kKeysMax) return;
   understood_ = true;
   for (const auto& key : keys.value()) {
     for (const auto& spelling : s3::spellings(key)) {

@@ -14,8 +14,9 @@ class BulkDelete final : public RequestSide {
   // `client`: whose request it is; `classified`: of that request. Both outlive it.
   BulkDelete(SessionDeps& deps, RequestSide& client, const http::RequestHead& request, const Classified& classified);
 
-  // Behind the answer: drops what the body names. Where the body is not understood, or larger than 4 MiB, everything of
-  // the bucket, unless the source has refused the request: that reads all stored heads, which no stranger may cause.
+  // Behind the answer: drops what the body names. Where the body is not understood, larger than 4 MiB or names more
+  // than 1000, everything of the bucket, unless the source has refused the request: that reads all stored heads, which
+  // no stranger may cause.
   net::Task<> invalidate(bool refused);
 
   bool has_body() const override { return client_.has_body(); }

@@ -166,6 +166,23 @@ TEST_F(PurgeTest, ABulkDeleteThatIsNotUnderstoodDropsTheBucket) {
   EXPECT_EQ(ask("/other/a"), "v1");
 }
 
+// Each key is looked for under all its names: nobody may make the cache look for a million.
+TEST_F(PurgeTest, ABulkDeleteOfTooManyKeysDropsTheBucket) {
+  for (const std::string path : {"/team/k1", "/team/other", "/x/k1"}) store(path);
+  version_ = 2;
+  std::string body = "<Delete>";
+  for (int i = 0; i < 1001; ++i) body += "<Object><Key>k" + std::to_string(i) + "</Key></Object>";
+  body += "</Delete>";
+  status_ = 400;
+  EXPECT_EQ(cache_.ask(delete_of("/team?delete", "data.example", body)).status, 400);
+  EXPECT_EQ(ask("/team/k1"), "v1");
+  status_ = 200;
+  EXPECT_EQ(cache_.ask(delete_of("/team?delete", "data.example", body)).status, 200);
+  EXPECT_EQ(ask("/team/k1"), "v2");
+  EXPECT_EQ(ask("/team/other"), "v2");
+  EXPECT_EQ(ask("/x/k1"), "v1");
+}
+
 TEST_F(PurgeTest, AWriteByOneStyleIsSeenByTheOther) {
   store("/team/a");
   store("/a", "team.data.example");
