@@ -1,7 +1,7 @@
 # Every third-party library, named once. A library has one home: test/tidy checks the includes.
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)             # Outcome: src/base; Asio: src/net; Beast: src/http
-find_package(OpenSSL 3 REQUIRED)              # src/net (TLS), src/pki, the webhook's HTTPS edge
+find_package(OpenSSL 3 REQUIRED)              # src/net (TLS), src/s3 (signing), src/pki, src/k8s, webhook
 find_package(nlohmann_json 3.11 REQUIRED)     # src/k8s, src/s3, webhook
 find_package(yaml-cpp 0.7 REQUIRED)           # src/config, cli (manifests)
 find_package(spdlog REQUIRED)                 # src/obs

@@ -3,24 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "src/s3/percent.h"
+
 namespace nezha::s3 {
-namespace {
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-bool is_unreserved(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~' || c == '/';
-}
-
-// `kept`: what is left as it is, beside the unreserved.
-std::string encode(std::string_view key, std::string_view kept, std::string_view digits) {
+std::string percent_encode(std::string_view text, std::string_view kept, std::string_view digits) {
   std::string out;
-  for (const char c : key) {
+  out.reserve(text.size());
+  for (const char c : text) {
     if (is_unreserved(c) || kept.find(c) != std::string_view::npos) {
       out += c;
       continue;
@@ -32,8 +22,6 @@ std::string encode(std::string_view key, std::string_view kept, std::string_view
   }
   return out;
 }
-
-}  // namespace
 
 std::string percent_decode(std::string_view text) {
   std::string out;
@@ -52,15 +40,14 @@ std::string percent_decode(std::string_view text) {
 }
 
 std::vector<std::string> spellings(const ObjectKey& key) {
-  constexpr std::string_view kUpper = "0123456789ABCDEF", kLower = "0123456789abcdef";
-  constexpr std::array<std::string_view, 5> kKept = {"", "$&+,:;=@", "!'()*", "!$&'()*+,:;=@",
-                                                     "!$&'()*+,:;=@[]|^`{}\"<>\\"};
+  constexpr std::array<std::string_view, 5> kKept = {"/", "/$&+,:;=@", "/!'()*", "/!$&'()*+,:;=@",
+                                                     "/!$&'()*+,:;=@[]|^`{}\"<>\\"};
   std::vector<std::string> out;
   const auto add = [&](std::string spelling) {
     if (std::find(out.begin(), out.end(), spelling) == out.end()) out.push_back(std::move(spelling));
   };
-  for (const auto kept : kKept) add(encode(key.get(), kept, kUpper));
-  add(encode(key.get(), "", kLower));
+  for (const auto kept : kKept) add(percent_encode(key.get(), kept));
+  add(percent_encode(key.get(), "/", kLowerDigits));
   return out;
 }
 
