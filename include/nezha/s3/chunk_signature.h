@@ -1,8 +1,7 @@
 // Signatures inside an aws-chunked body: each covers its chunk and the signature before it, the first one that of the
-// head
-// ("Signature Calculations for the Authorization Header: Transferring Payload in Multiple Chunks", and "Including
-// Trailing Headers", AWS S3 API reference). The body's form is decoded elsewhere (delete_request.h). Pure. Threads:
-// any.
+// head. After AWS, S3 API reference, "Signature Calculations for the Authorization Header": "Transferring Payload in
+// Multiple Chunks" and "Including Trailing Headers". Pure. The body's form is decoded elsewhere (delete_request.h).
+// Threads: any.
 #pragma once
 
 #include <string>

@@ -2,23 +2,21 @@
 // requests. Pure: no clock, no I/O, and no body: what the head declares of the body (PayloadHash) is the caller's to
 // compare with what arrives, by sha256.h or chunk_signature.h.
 //
-// A request is valid here exactly when S3 itself, holding the same secret, would take it for authentic. Whether its
-// sender may read the object is another question. In doubt a request is refused: the caller may still send it on, byte
-// for byte, and let the source answer.
+// A request is valid here when the holder of the secret signed just that, by S3's rules and in the time that they
+// allow. Whether that holder may read the object is another question. In doubt a request is refused: the caller may
+// still send it on, byte for byte, and let the source answer.
 //
 // The canonical request (AWS, S3 API reference: "Authenticating Requests (AWS Signature Version 4)"):
-// - Path: the raw path's bytes, percent-decoded once, then encoded with upper-case digits but for A-Z a-z 0-9 - . _ ~
-// /.
-//   Nothing is merged or removed: "//", "." and ".." stay. '+' is a plus. So the key `a+b//c d%2Fé`, which travels as
-//   /a%2Bb//c%20d%252F%C3%A9, is canonical as it travels, and each other spelling of the same key has the same
-//   signature. An escape without two hexadecimal digits is refused.
-// - Query: pieces between '&', decoded ('+' is a space), encoded likewise but with '/' as %2F, sorted by encoded name
-// and
-//   then value; a name without '=' has an empty value; X-Amz-Signature is left out of a presigned one.
-// - Fields: the lines of a name joined by ','; each trimmed, white space inside collapsed to one blank.
-// - Host: as sent. The authority of a target in absolute form takes its place (RFC 9112 §3.2.2).
+//   Path     The raw path's bytes, percent-decoded once, then encoded with upper-case digits, but for letters, digits
+//            and - . _ ~ and the slash. Nothing is merged or removed: "//", "." and ".." stay; '+' is a plus. The key
+//            `a+b//c d%2Fé`, which travels as /a%2Bb//c%20d%252F%C3%A9, is canonical as it travels, and each other
+//            spelling of one key has the same signature. '%' without two hexadecimal digits is refused.
+//   Query    The pieces between '&', decoded ('+' is a space), encoded like the path but with '/' as %2F, sorted by
+//            encoded name and then value. No '=' is an empty value. Without X-Amz-Signature when presigned.
+//   Fields   The lines of a name joined by ','; each trimmed, white space inside collapsed to one blank.
+//   Host     As sent. The authority of a target in absolute form takes its place (RFC 9112 §3.2.2).
 //
-// No text made here holds anything of a secret, a signature or a token. Threads: any.
+// No text made here holds anything of a secret or a token; reasons are constants. Threads: any.
 #pragma once
 
 #include <array>
