@@ -87,7 +87,7 @@ void append_header(std::string& out, const http::RequestHead& head, const Target
 
 std::optional<Target> split_target(std::string_view target) {
   Target out;
-  if (!escapes_are_whole(target)) return std::nullopt;
+  out.decodable = escapes_are_whole(target);
   if (!target.starts_with('/')) {
     const size_t scheme = target.find("://");
     if (scheme == std::string_view::npos) return std::nullopt;

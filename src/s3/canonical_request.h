@@ -20,9 +20,10 @@ struct Target {
   std::string_view authority;  // of absolute form, else empty
   std::string_view path;       // raw; "/" where absolute form has none
   std::vector<Parameter> query;
+  bool decodable = true;  // every '%' has two hexadecimal digits behind it
 };
 
-// Nothing: neither origin form nor absolute form, or an escape without two hexadecimal digits.
+// Nothing: neither origin form nor absolute form.
 std::optional<Target> split_target(std::string_view target);
 
 // REQUIRES: every one of `signed_headers` (lower case) is among the head's fields.

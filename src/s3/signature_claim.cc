@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "nezha/base/limits.h"
 #include "nezha/base/text.h"
 #include "nezha/http/date.h"
 #include "nezha/s3/sigv4.h"
@@ -52,7 +53,8 @@ bool is_hex64(std::string_view text, bool upper_too) {
          });
 }
 
-// Nothing is said but "Credential": an access key id may hold slashes, so the scope is taken from the end.
+// Each of these gives the reason why the text is malformed, or nothing. An access key id may hold slashes, so the scope
+// is taken from the end.
 std::string_view read_credential(std::string_view text, SignatureClaim& into) {
   std::array<std::string_view, 4> scope;
   for (size_t i = scope.size(); i-- > 0;) {
@@ -74,6 +76,7 @@ std::string_view read_signed_headers(std::string_view text, SignatureClaim& into
   for (const auto name : split(text, ';')) {
     if (name.empty()) return "SignedHeaders has an empty name";
     if (!std::all_of(name.begin(), name.end(), is_lower_token)) return "SignedHeaders is not of lower-case names";
+    if (into.signed_headers.size() == limits::kHeadFieldsMax) return "SignedHeaders names too many fields";
     into.signed_headers.emplace_back(name);
   }
   auto sorted = into.signed_headers;
@@ -82,7 +85,6 @@ std::string_view read_signed_headers(std::string_view text, SignatureClaim& into
   return {};
 }
 
-// The reason why it is malformed, or nothing.
 std::string_view read_text(const ClaimText& text, SignatureClaim& into) {
   if (const auto reason = read_credential(text.credential, into); !reason.empty()) return reason;
   if (const auto reason = read_signed_headers(text.signed_headers, into); !reason.empty()) return reason;
@@ -234,15 +236,17 @@ ClaimReading read_claim(const http::RequestHead& head) {
   const bool presigned = has("X-Amz-Algorithm") || has("X-Amz-Credential") || has("X-Amz-Signature");
   const bool presigned_v2 = has("AWSAccessKeyId");
   if (lines + presigned + presigned_v2 > 1) return refuse(kTwoSignatures, "signed in more than one way");
+  std::string_view after_scheme;
   if (lines == 1) {
     const auto value = trim(*head.fields.find("Authorization"));
     const size_t end = std::min(value.find_first_of(" \t"), value.size());
     if (value.substr(0, end) != kAlgorithm) return unsupported();
-    if (!target) return refuse(kUriMalformed, "the request's target cannot be decoded");
-    return read_header(head.fields, value.substr(end));
+    after_scheme = value.substr(end);
+  } else if (!presigned) {
+    return presigned_v2 ? unsupported() : ClaimReading{};
   }
-  if (presigned) return read_query(head.fields, target->query);
-  return presigned_v2 ? unsupported() : ClaimReading{};
+  if (!target || !target->decodable) return refuse(kUriMalformed, "the request's target cannot be decoded");
+  return presigned ? read_query(head.fields, target->query) : read_header(head.fields, after_scheme);
 }
 
 }  // namespace nezha::s3

@@ -183,7 +183,7 @@ Verdict verify(const http::RequestHead& head, const SignatureClaim& claim, const
 Verdict verify(const http::RequestHead& head, const SignatureClaim& claim, const Credentials& credentials,
                const SigningKey& key, WallTime now) {
   const auto target = split_target(head.target);
-  if (!target) return {SignatureFault::kUriMalformed, "the request's target cannot be decoded"};
+  if (!target || !target->decodable) return {SignatureFault::kUriMalformed, "the request's target cannot be decoded"};
   if (const auto verdict = check_claim(head, *target, claim, credentials, now); !verdict.valid()) return verdict;
   const bool presigned = claim.place == SignatureClaim::Place::kQuery;
   const std::string canonical = canonical_request(head, *target, presigned, claim.signed_headers, claim.payload.text);
@@ -206,7 +206,7 @@ http::Fields sign(const http::RequestHead& head, const Credentials& credentials,
   http::RequestHead sent = head;
   added.for_each([&](std::string_view name, std::string_view value) { sent.fields.set(name, value); });
   const auto target = split_target(sent.target);
-  NEZHA_CHECK(target && sent.fields.has("Host"), "what is signed can be sent");
+  NEZHA_CHECK(target && target->decodable && sent.fields.has("Host"), "what is signed can be sent");
   const auto signed_headers = names_to_sign(sent.fields);
   const auto canonical = canonical_request(sent, *target, false, signed_headers, payload.text);
   const SigningKey key(credentials.secret_key, scope);

@@ -55,7 +55,8 @@ void read(const http::RequestHead& head) {
 void sign_and_read(http::RequestHead head) {
   head.fields.remove("Authorization");
   head.fields.remove("X-Amz-Security-Token");
-  if (!head.fields.has("Host") || !split_target(head.target)) return;
+  const auto target = split_target(head.target);
+  if (!head.fields.has("Host") || !target || !target->decodable) return;
   if (read_claim(head).kind != ClaimReading::Kind::kNone) return;
   const auto fields = sign(head, credentials_of("AKIAIOSFODNN7EXAMPLE", kSecret), "us-east-1", {}, kNow);
   fields.for_each([&](std::string_view name, std::string_view value) { head.fields.set(name, value); });

@@ -151,6 +151,13 @@ TEST(ReadClaim, PayloadHashes) {
   EXPECT_EQ(read(line + kHash + kHash).refusal.fault, SignatureFault::kContentSha256Malformed);
 }
 
+TEST(ReadClaim, LimitsSignedHeaders) {
+  std::string names = "h0";
+  for (int i = 1; i < 256; ++i) names += ";h" + std::to_string(i);
+  EXPECT_EQ(read_authorization(parts(kCredential, names)).claim.signed_headers.size(), 256u);
+  EXPECT_EQ(read_authorization(parts(kCredential, names + ";h256")).kind, Kind::kMalformed);
+}
+
 // The presigned parameters, one of them by another text; "-" leaves it out.
 std::string presigned(const std::string& name = "", const std::string& value = "", const std::string& more = "") {
   std::string out = "/k?";
@@ -224,7 +231,10 @@ TEST(ReadClaim, RefusesTargetsThatCannotBeDecoded) {
     http::RequestHead head = example_head("GET", "/k", line);
     head.target = target;
     EXPECT_EQ(s3::read_claim(head).refusal.fault, SignatureFault::kUriMalformed) << target;
+    head.fields.remove("Authorization");
+    EXPECT_EQ(s3::read_claim(head).kind, Kind::kNone) << target;
   }
+  EXPECT_EQ(read("", presigned("", "", "x=%")).refusal.fault, SignatureFault::kUriMalformed);
 }
 
 }  // namespace
