@@ -2,6 +2,8 @@
 
 #include <openssl/crypto.h>
 
+#include <utility>
+
 namespace nezha::s3 {
 
 Hidden::~Hidden() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
@@ -9,8 +11,7 @@ Hidden::~Hidden() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 Hidden& Hidden::operator=(Hidden&& other) noexcept {
   if (this == &other) return *this;
   OPENSSL_cleanse(bytes_.data(), bytes_.size());
-  bytes_ = std::move(other.bytes_);
-  other.bytes_.clear();
+  bytes_ = std::exchange(other.bytes_, {});
   return *this;
 }
 
