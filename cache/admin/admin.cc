@@ -48,6 +48,12 @@ class HttplibAdmin final : public AdminServer {
     server_.new_task_queue = [] { return new httplib::ThreadPool(4); };
     server_.set_read_timeout(5);
     server_.set_payload_max_length(1024 * 1024);
+    server_.set_keep_alive_max_count(1);  // what is left of a refused body is not read as the next request
+    // Before any body is read: the library bounds neither compressed nor chunked ones.
+    server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+      return may_read_body(request, response) ? httplib::Server::HandlerResponse::Unhandled
+                                              : httplib::Server::HandlerResponse::Handled;
+    });
     server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
     });
@@ -95,15 +101,28 @@ class HttplibAdmin final : public AdminServer {
     response.set_content(reason + "\n", "text/plain");
   }
 
-  void change(const httplib::Request& request, httplib::Response& response,
-              const std::function<Result<size_t>(std::string_view)>& what) const {
-    if (token_path_.empty()) return refuse(response, 403, "not allowed: listen.adminTokenFile names no token");
+  // False: it was refused.
+  bool may_read_body(const httplib::Request& request, httplib::Response& response) const {
+    const auto no = [&](int status, const std::string& reason) {
+      refuse(response, status, reason);
+      return false;
+    };
+    if (request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS") return true;
+    const bool known = request.method == "POST" && (request.path == "/purge" || request.path == "/events/s3");
+    if (!known) return no(404, "there is nothing here to change");
+    if (token_path_.empty()) return no(403, "not allowed: listen.adminTokenFile names no token");
     const auto token = read_token(token_path_);
-    if (!token) return refuse(response, 503, token.error().message);
+    if (!token) return no(503, token.error().message);
     if (!is_authorised(request.get_header_value("Authorization"), token.value())) {
       response.set_header("WWW-Authenticate", "Bearer");
-      return refuse(response, 401, "this needs the token of listen.adminTokenFile: Authorization: Bearer TOKEN");
+      return no(401, "this needs the token of listen.adminTokenFile: Authorization: Bearer TOKEN");
     }
+    if (request.has_header("Transfer-Encoding")) return no(411, "the body needs a Content-Length");
+    return !request.has_header("Content-Encoding") || no(415, "the body must not be compressed");
+  }
+
+  void change(const httplib::Request& request, httplib::Response& response,
+              const std::function<Result<size_t>(std::string_view)>& what) const {
     const Result<size_t> done = what(request.body);
     if (!done) return refuse(response, done.error().remedy == Remedy::kFixInput ? 400 : 500, done.error().message);
     response.set_content("{\"purged\": " + std::to_string(done.value()) + "}\n", "application/json");

@@ -275,7 +275,9 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
   const bool repeatable = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS" ||
                           request.method == "PUT" || request.method == "DELETE";
   bool fresh = !repeatable;
-  size_t others = repeatable && origin.more ? std::min(origin.more->size(), kOthersTriedMax) : 0;
+  // Another endpoint is asked only what changes nothing: the first one may still be at work on a write.
+  const bool safe = repeatable && request.method != "PUT" && request.method != "DELETE";
+  size_t others = safe && origin.more ? std::min(origin.more->size(), kOthersTriedMax) : 0;
   for (;;) {
     Exchange out;
     out.request_time = pool.clock().wall();

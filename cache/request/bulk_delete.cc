@@ -10,6 +10,7 @@ namespace nezha::cache {
 namespace {
 
 constexpr size_t kBodyBytesMax = 4 * 1024 * 1024;  // 1000 keys of 1024 bytes, in XML
+constexpr size_t kKeyBytesMax = 1024;              // as S3 has it
 constexpr size_t kKeysMax = 1000;                  // S3 refuses more; each is looked for under all its names
 
 bool is_aws_chunked(const http::Fields& fields) {
@@ -56,6 +57,9 @@ void BulkDelete::parse() {
   }
   const auto keys = s3::parse_delete_request(body_);
   if (!keys || keys.value().size() > kKeysMax) return;
+  for (const auto& key : keys.value()) {
+    if (key.get().size() > kKeyBytesMax) return;
+  }
   understood_ = true;
   for (const auto& key : keys.value()) {
     for (const auto& spelling : s3::spellings(key)) {
@@ -71,7 +75,8 @@ net::Task<> BulkDelete::invalidate(bool refused) {
     co_await deps_.store.invalidate(std::move(paths));
     co_return;
   }
-  if (refused || seen_bytes_ == 0) co_return;
+  // What never came whole deletes nothing: a stranger's five bytes must not empty a bucket.
+  if (refused || !whole_) co_return;
   Store::PathPredicate in_bucket = [buckets = buckets_](const std::string& path) {
     return std::any_of(buckets.begin(), buckets.end(), [&](const auto& bucket) { return is_under(path, bucket); });
   };

@@ -12,6 +12,15 @@ std::string_view local_name(const pugi::xml_node& node) {
   return name.substr(name.find(':') == std::string_view::npos ? 0 : name.find(':') + 1);
 }
 
+// All of it: comments and CDATA sections divide a text into several nodes.
+std::string text_of(const pugi::xml_node& node) {
+  std::string out;
+  for (const auto& piece : node) {
+    if (piece.type() == pugi::node_pcdata || piece.type() == pugi::node_cdata) out += piece.value();
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<ObjectKey>> parse_delete_request(std::string_view xml) {
@@ -25,7 +34,7 @@ Result<std::vector<ObjectKey>> parse_delete_request(std::string_view xml) {
   for (const auto& object : root) {
     if (local_name(object) != "Object") continue;
     for (const auto& part : object) {
-      if (local_name(part) == "Key") keys.emplace_back(part.text().get());
+      if (local_name(part) == "Key") keys.emplace_back(text_of(part));
     }
   }
   return keys;

@@ -183,6 +183,24 @@ TEST_F(PurgeTest, ABulkDeleteOfTooManyKeysDropsTheBucket) {
   EXPECT_EQ(ask("/x/k1"), "v1");
 }
 
+TEST_F(PurgeTest, ABulkDeleteThatDoesNotComeWholeDropsNothing) {
+  store("/team/a");
+  version_ = 2;
+  {
+    RawClient client = cache_.connect();
+    client.send("POST /?delete HTTP/1.1\r\nHost: data.example\r\nContent-Length: 100\r\n\r\nabcde");
+  }
+  EXPECT_TRUE(eventually([&] { return cache_.connections() == 0; }));
+  EXPECT_EQ(ask("/team/a"), "v1");
+  status_ = 403;
+  const std::string key(2000, 'k');
+  EXPECT_EQ(
+      cache_.ask(delete_of("/team?delete", "data.example", "<Delete><Object><Key>" + key + "</Key></Object></Delete>"))
+          .status,
+      403);
+  EXPECT_EQ(ask("/team/a"), "v1");
+}
+
 TEST_F(PurgeTest, AWriteByOneStyleIsSeenByTheOther) {
   store("/team/a");
   store("/a", "team.data.example");

@@ -76,6 +76,26 @@ TEST_F(AdminTest, TheTokenIsReadEachTime) {
   }
 }
 
+// The body itself is no way in: nothing of it is read for a stranger, and nothing that could grow for anybody.
+TEST_F(AdminTest, RefusesBeforeTheBodyIsRead) {
+  const std::string token = "0123456789abcdef-secret";
+  write_token(token);
+  start(token_path_);
+  const auto head_alone = [&](const std::string& line, const std::string& fields) {
+    RawClient client(server_->port());
+    return client.ask(line + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n").status;
+  };
+  EXPECT_EQ(head_alone("POST /purge", "Content-Length: 1000000\r\n"), 401);
+  EXPECT_EQ(head_alone("POST /purge", "Transfer-Encoding: chunked\r\n"), 401);
+  EXPECT_EQ(head_alone("POST /healthz", "Transfer-Encoding: chunked\r\n"), 404);
+  EXPECT_EQ(head_alone("PUT /purge", "Content-Length: 1000000\r\n"), 404);
+  const std::string authorised = "Authorization: Bearer " + token + "\r\n";
+  EXPECT_EQ(head_alone("POST /purge", authorised + "Transfer-Encoding: chunked\r\n"), 411);
+  EXPECT_EQ(head_alone("POST /purge", authorised + "Content-Encoding: gzip\r\nContent-Length: 1000\r\n"), 415);
+  EXPECT_EQ(head_alone("POST /purge", authorised + "Content-Length: 2000000\r\n"), 413);
+  EXPECT_EQ(seen_, "");
+}
+
 TEST_F(AdminTest, WithoutATokenNobodyMayPurge) {
   start("");
   EXPECT_EQ(post("/purge", "Bearer ").status, 403);

@@ -26,6 +26,7 @@ TEST(DeleteRequest, NamesKeys) {
   EXPECT_THAT(keys_of("<Delete><Object><Key>&lt;a&amp;b&gt;&#x41;</Key></Object></Delete>"), ElementsAre("<a&b>A"));
   EXPECT_THAT(keys_of("<Delete><Object><Key><![CDATA[a<b]]></Key></Object></Delete>"), ElementsAre("a<b"));
   EXPECT_THAT(keys_of("<Delete><Object><Key>  x </Key></Object></Delete>"), ElementsAre("  x "));
+  EXPECT_THAT(keys_of("<Delete><Object><Key>a<!-- -->b<![CDATA[c]]>d</Key></Object></Delete>"), ElementsAre("abcd"));
   EXPECT_THAT(keys_of("<Delete/>"), ElementsAre());
 }
 
