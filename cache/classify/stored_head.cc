@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cache/classify/checksums.h"
 #include "nezha/base/limits.h"
 #include "nezha/base/text.h"
 #include "nezha/http/date.h"
@@ -38,7 +39,7 @@ bool is_about_one_request(int status) {
 
 // Of the whole representation; on a partial answer clients would check them against the part.
 bool is_checksum(std::string_view name) {
-  return iequals(name.substr(0, 15), "x-amz-checksum-") || iequals(name, "Content-MD5") || iequals(name, "Digest") ||
+  return is_s3_checksum(name) || iequals(name, "Content-MD5") || iequals(name, "Digest") ||
          iequals(name, "Repr-Digest") || iequals(name, "Content-Digest");
 }
 
@@ -221,6 +222,7 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   for (const auto name : http::list_members(response.fields, "Vary")) {
     head->selecting.emplace_back(to_lower(name), selecting_value(request.fields, name));
   }
+  if (classified.upstream->protocol == config::Protocol::kS3) note_checksum_mode(*head, request.fields);
   return head;
 }
 
@@ -269,13 +271,18 @@ StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes) {
 }
 
 bool selects(const StoredHead& stored, const http::Fields& request) {
-  return std::all_of(stored.selecting.begin(), stored.selecting.end(),
-                     [&](const auto& entry) { return selecting_value(request, entry.first) == entry.second; });
+  return std::all_of(stored.selecting.begin(), stored.selecting.end(), [&](const auto& entry) {
+    if (entry.first == kChecksumMode) return !entry.second.empty() || !asks_for_checksums(request);
+    return selecting_value(request, entry.first) == entry.second;
+  });
 }
 
 std::string variant_of(const StoredHead& stored, const http::Fields& request) {
   std::string out;
-  for (const auto& [name, value] : stored.selecting) out += name + ":" + selecting_value(request, name) + "\n";
+  for (const auto& [name, value] : stored.selecting) {
+    const bool mode = name == kChecksumMode;
+    out += name + ":" + (mode ? asks_for_checksums(request) ? "1" : "" : selecting_value(request, name)) + "\n";
+  }
   return out;
 }
 

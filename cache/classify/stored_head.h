@@ -34,7 +34,7 @@ struct StoredHead {
   WallTime response_time{};
   // Of the request that fetched it, or last confirmed it: authorise_each() says what follows.
   Credentials credentials = Credentials::kNone;
-  // Vary: field names (lower case) with the values of the request that this response answered.
+  // Vary: field names (lower case) with the values of the request that this response answered. And checksums.h.
   std::vector<std::pair<std::string, std::string>> selecting;
 
   bool strong() const { return etag && !etag->weak(); }

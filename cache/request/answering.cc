@@ -1,5 +1,6 @@
 #include "cache/request/answering.h"
 
+#include "cache/classify/checksums.h"
 #include "cache/deliver/multipart_source.h"
 #include "cache/request/upstream_bodies.h"
 #include "nezha/base/check.h"
@@ -85,7 +86,8 @@ bool Answering::from_store_now(const Selected& selected, std::string_view cache_
                                WallTime now) {
   if (classified_.conditional) return false;
   const StoredHead& head = *selected.head;
-  const HeadOptions options{std::string(cache_status), !client_.open(), now};
+  const HeadOptions options{std::string(cache_status), !client_.open(), now,
+                            asks_for_checksums(client_.request().fields)};
   const PinnedBody* body = selected.bodies.empty() ? nullptr : &selected.bodies.front();
   std::string text;
   if (selected.wanted.kind == Wanted::Kind::kWhole)

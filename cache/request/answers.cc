@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cache/classify/checksums.h"
 #include "nezha/base/text.h"
 #include "nezha/http/date.h"
 
@@ -27,7 +28,8 @@ std::string stored_head_text(const StoredHead& stored, std::optional<uint64_t> l
   std::string out;
   out.reserve(stored.lines.size() + 256);
   out.append("HTTP/1.1 ").append(std::to_string(stored.status)).append(" ").append(http::reason_of(stored.status));
-  out.append("\r\n").append(stored.lines);
+  const bool fewer = !options.checksums && has_checksums(stored);
+  out.append("\r\n").append(fewer ? lines_without_checksums(stored) : stored.lines);
   if (stored.status == 204) {
     // It has no length to tell (RFC 9110 §8.6).
   } else if (length) {

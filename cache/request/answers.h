@@ -19,6 +19,7 @@ struct HeadOptions {
   std::string cache_status;
   bool close = false;  // this is the connection's last answer
   WallTime now{};
+  bool checksums = true;  // S3: the reader asked for them
 };
 
 // The stored status with the whole representation; `length` absent: chunked (or until close with `close`).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cache/classify/checksums.h"
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
 #include "nezha/base/text.h"
@@ -17,7 +18,7 @@ constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
 }  // namespace
 
 HeadOptions ClientSide::options(std::string cache_status) const {
-  return {std::move(cache_status), !open_, deps_.clock.wall()};
+  return {std::move(cache_status), !open_, deps_.clock.wall(), asks_for_checksums(request_.fields)};
 }
 
 net::Task<bool> ClientSide::read_request(bool& idle) {

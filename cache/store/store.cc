@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "cache/classify/checksums.h"
 #include "cache/index/head_record.h"
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
@@ -321,12 +322,13 @@ Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const Cac
   next->key = key;
   next->generation = ticket.generation;
   for (const auto& entry : decoded_entries(ticket.key)) {
-    if (entry.head->key != key || entry.head->selecting != head->selecting) continue;
+    if (entry.head->key != key || !same_variant(*entry.head, *head)) continue;
     if (may_join && same_generation(*entry.head, *head)) {
       // RFC 9111 §3.4: the newer answer's fields, without losing what only the whole answer carried.
-      const auto merged =
-          refreshed(*entry.head, head->fields, head->credentials, head->response_time, head->response_time,
-                    std::max(entry.head->lifetime.initial_age, head->lifetime.initial_age));
+      const auto merged = std::make_shared<StoredHead>(
+          *refreshed(*entry.head, head->fields, head->credentials, head->response_time, head->response_time,
+                     std::max(entry.head->lifetime.initial_age, head->lifetime.initial_age)));
+      take_over_checksums(*merged, *head);
       if (worth_writing(*entry.head, *merged)) {
         const Record record{RecordKind::kHead, ticket.key, entry.generation, entry.revision + 1};
         NEZHA_TRY(const auto appended, append_head(Queue::kMain, record, *merged));
@@ -335,7 +337,7 @@ Result<StoredHeadPtr> Store::open_generation(const FillTicket& ticket, const Cac
       } else {
         index_.replace_head(ticket.key, merged, nullptr);
       }
-      return merged;
+      return StoredHeadPtr(merged);
     }
     // An older answer that took longer to arrive must not replace a newer one.
     if (entry.head->response_time > head->response_time) return fail(Remedy::kGiveUp, "a newer answer is stored");

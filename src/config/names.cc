@@ -111,6 +111,12 @@ Result<std::string> read_namespace(const View& view) {
   return view.error(quoted(name) + " is not a namespace name; write it as `kubectl get namespaces` does");
 }
 
+Result<std::string> read_secret_name(const View& view) {
+  NEZHA_TRY(auto name, view.text());
+  if (is_dns1123_subdomain(name)) return name;
+  return view.error(quoted(name) + " is not the name of a Secret; write it as `kubectl get secrets` does");
+}
+
 bool is_label_key(std::string_view text) {
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos) return is_label_part(text);

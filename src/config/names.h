@@ -19,6 +19,8 @@ std::optional<std::string> host_refusal(std::string_view host);
 // An upstream's or a rule's name: a DNS-1123 label, because it ends up in annotations, metrics and URLs.
 [[nodiscard]] Result<std::string> read_name(const View& view);
 [[nodiscard]] Result<std::string> read_namespace(const View& view);
+// The name of a Secret; also that of a folder, so nothing that leads out of the one around it.
+[[nodiscard]] Result<std::string> read_secret_name(const View& view);
 [[nodiscard]] Result<std::string> read_label_key(const View& view);
 [[nodiscard]] Result<std::string> read_label_value(const View& view);
 

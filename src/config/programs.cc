@@ -75,12 +75,15 @@ Result<CacheSettings> read_cache(const View& top) {
   CacheSettings cache;
   const auto section = top.find("cache");
   if (!section) return cache;
-  NEZHA_TRY(section->expect_map({"memory", "tiers"}));
+  NEZHA_TRY(section->expect_map({"memory", "tiers", "credentialsDirectory"}));
   if (const auto memory = section->find("memory")) {
     NEZHA_TRY(cache.memory_bytes, memory->size_bytes());
   }
   if (const auto tiers = section->find("tiers")) {
     NEZHA_TRY(cache.tiers, read_tiers(*tiers));
+  }
+  if (const auto directory = section->find("credentialsDirectory")) {
+    NEZHA_TRY(cache.credentials_directory, directory->absolute_path());
   }
   if (cache.tiers.empty() && cache.memory_bytes != 0 && cache.memory_bytes / 2 < limits::kTierBytesMin) {
     return section->find("memory")->error(

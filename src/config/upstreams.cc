@@ -85,8 +85,20 @@ Result<> read_endpoints(const View& view, Upstream& upstream) {
   return ok();
 }
 
+// `credentialsSecretRef: {name: NAME}`.
+Result<> read_credentials(const View& view, Upstream& upstream) {
+  if (const auto reference = view.find("credentialsSecretRef")) {
+    if (upstream.protocol != Protocol::kS3)
+      return reference->error("is for protocol s3; add protocol: s3, or remove it");
+    NEZHA_TRY(reference->expect_map({"name"}));
+    NEZHA_TRY(const auto name, reference->require("name", "team-a-s3"));
+    NEZHA_TRY(upstream.credentials_secret, read_secret_name(name));
+  }
+  return ok();
+}
+
 Result<Upstream> read_upstream(const View& view) {
-  NEZHA_TRY(view.expect_map({"name", "hosts", "protocol", "tls", "freshness", "endpoint"}));
+  NEZHA_TRY(view.expect_map({"name", "hosts", "protocol", "tls", "freshness", "endpoint", "credentialsSecretRef"}));
   NEZHA_TRY(const auto name_view, view.require("name", "public-datasets"));
   NEZHA_TRY(auto name, read_name(name_view));
   NEZHA_TRY(const auto hosts_view, view.require("hosts", "[storage.googleapis.com]"));
@@ -109,6 +121,7 @@ Result<Upstream> read_upstream(const View& view) {
   if (const auto endpoint = view.find("endpoint")) {
     NEZHA_TRY(read_endpoints(*endpoint, upstream));
   }
+  NEZHA_TRY(read_credentials(view, upstream));
   return upstream;
 }
 

@@ -127,7 +127,8 @@ std::string any_of_words(std::initializer_list<std::string_view> words) {
 
 Result<> View::expect_map(std::initializer_list<std::string_view> known) const {
   if (!is_map()) {
-    return error("is " + std::string(kind_name(node_->kind)) + "; write a map with the keys " + any_of_words(known));
+    const char* const keys = known.size() == 1 ? "; write a map with the key " : "; write a map with the keys ";
+    return error("is " + std::string(kind_name(node_->kind)) + keys + any_of_words(known));
   }
   for (const Node& child : node_->children) {
     if (std::find(known.begin(), known.end(), child.key) != known.end()) continue;

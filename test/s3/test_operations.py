@@ -23,12 +23,8 @@ def offered(client, operation):
     return {"read_absent": "read"}.get(operation, operation) in CLIENTS[client].operations
 
 
-KNOWN = {  # test_checksums.py has it in small
-    (client, "head"): pytest.mark.xfail(strict=True, reason="the checksum of the GET that was stored is told to a HEAD")
-    for client in ("boto3", "awscli")
-}
 ROWS = [
-    pytest.param(server, client, name, id=f"{server}-{client}-{name}", marks=KNOWN.get((client, name), ()))
+    pytest.param(server, client, name, id=f"{server}-{client}-{name}")
     for server in SERVERS
     for client in LIGHT
     for name in OPERATIONS

@@ -51,6 +51,9 @@ struct Upstream {
   std::optional<Endpoint> endpoint = std::nullopt;
   // More of them, of the same scheme and with the same data; null: none. Shared, because requests under way keep them.
   std::shared_ptr<const std::vector<Endpoint>> more_endpoints = nullptr;
+  // The mounted Secret with keys that the cache checks clients' signatures by, and its own; empty: none. kS3 only.
+  std::string credentials_secret = {};
+  bool write_through = false;  // what was written is fetched into the cache at once; needs credentials_secret
 };
 
 // A Kubernetes label selector (matchLabels and matchExpressions, all must hold).
@@ -108,6 +111,7 @@ struct TierSettings {
 struct CacheSettings {
   uint64_t memory_bytes = 0;  // 0: derived from the cgroup's limit
   std::vector<TierSettings> tiers;
+  std::string credentials_directory = "/etc/nezha-credentials";  // a folder for each mounted Secret, by its name
 };
 
 struct WebhookSettings {

@@ -25,6 +25,7 @@ upstreams:
     hosts: [s3.eu-west-1.amazonaws.com, team-data.s3.eu-west-1.amazonaws.com]
     endpoint: http://rook-ceph-rgw.rook:8080
     freshness: {ttl: 24h}
+    credentialsSecretRef: {name: team-s3-keys}
 injection:
   - name: default
     selector: {matchLabels: {nezha.io/inject: "true"}}
@@ -68,6 +69,7 @@ TEST(Settings, ReadsUpstreams) {
   EXPECT_EQ(s3.tls, TlsMode::kPassthrough);
   EXPECT_EQ(s3.freshness, (Freshness{Freshness::Mode::kTtl, 24h}));
   EXPECT_EQ(s3.endpoint, (Endpoint{false, "rook-ceph-rgw.rook", 8080}));
+  EXPECT_EQ(s3.credentials_secret, "team-s3-keys");
 }
 
 TEST(Settings, ReadsInjectionRules) {
