@@ -10,6 +10,7 @@
 #include "cache/accept/server.h"
 #include "cache/admin/admin.h"
 #include "cache/config_source.h"
+#include "cache/credentials/key_ring.h"
 #include "cache/memory_budget.h"
 #include "cache/purge/purge.h"
 #include "nezha/base/limits.h"
@@ -73,6 +74,11 @@ int stop_with(const std::string& message) {
 std::vector<config::TierSettings> tiers_of(const config::CacheSettings& cache, uint64_t memory_bytes) {
   if (!cache.tiers.empty()) return cache.tiers;
   return {{config::Medium::kMemory, "", memory_bytes / 2}};
+}
+
+config::ListenSettings addresses_of(config::ListenSettings listen) {
+  if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
+  return listen;
 }
 
 std::vector<uint16_t> ports_of(const cache::Server& server) {
@@ -139,16 +145,16 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   // Network: DNS, loops.
   auto resolver = net::make_resolver(settings.resolver_servers);
   if (!resolver) return stop_with(resolver.error().message);
-  config::ListenSettings listen = settings.listen;
-  if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
+  const config::ListenSettings listen = addresses_of(settings.listen);
   auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
   if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
+  const auto keys = cache::follow_key_ring(settings.cache.credentials_directory, *log, *metrics);
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
   auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics,
-                                     *certificates.value(), net::make_tls_client("")},
+                                     *certificates.value(), *keys, net::make_tls_client("")},
                                     listen, options.threads);
   if (!server) return stop_with(server.error().message);
 

@@ -26,11 +26,22 @@ std::string make_loop_id() {
   return id;
 }
 
+constexpr size_t kApprovalsMax = 262'144;
+
+// What the loops share.
+struct Shared {
+  explicit Shared(obs::Metrics& metrics) : request_metrics(metrics), loop_id(make_loop_id()) {}
+  FlightTable flights;
+  PieceBuffers buffers;
+  RequestMetrics request_metrics;
+  Approvals approvals{kApprovalsMax};
+  const std::string loop_id;
+};
+
 // Everything of one loop. Used by its thread alone, but for the atomics and post().
 class LoopServer {
  public:
-  LoopServer(ServerDeps& deps, FlightTable& flights, PieceBuffers& buffers, RequestMetrics& request_metrics,
-             const std::string& loop_id, size_t connections_max)
+  LoopServer(ServerDeps& deps, Shared& shared, size_t connections_max)
       : deps_(deps),
         loop_(net::make_loop()),
         pool_({*loop_, deps.resolver, *deps.tls_client, scratch_, deps.clock, deps.log, deps.metrics}),
@@ -40,8 +51,8 @@ class LoopServer {
         session_deps_{
             deps.routes,
             deps.store,
-            flights,
-            {deps.store, deps.workers, buffers,
+            shared.flights,
+            {deps.store, deps.workers, shared.buffers,
              deps.metrics.counter("nezha_cache_stored_bytes_total", "Body bytes written to a tier"),
              deps.metrics.counter("nezha_cache_incomplete_fills_total", "Bodies that ended early"),
              deps.metrics.counter("nezha_cache_not_admitted_total", "Bodies relayed only: not worth their room")},
@@ -49,9 +60,11 @@ class LoopServer {
             fills_,
             deps.clock,
             deps.log,
-            request_metrics,
-            loop_id,
+            shared.request_metrics,
+            shared.loop_id,
             send_meter_,
+            deps.keys,
+            shared.approvals,
             draining_},
         sni_deps_{deps.routes,
                   *loop_,
@@ -162,12 +175,11 @@ class LoopServer {
 
 class LoopsServer final : public Server {
  public:
-  explicit LoopsServer(ServerDeps deps) : deps_(deps), request_metrics_(deps.metrics), loop_id_(make_loop_id()) {}
+  explicit LoopsServer(ServerDeps deps) : deps_(deps), shared_(deps.metrics) {}
 
   Result<void> start(const config::ListenSettings& listen, size_t loops) {
     for (size_t i = 0; i < loops; ++i) {
-      loops_.push_back(std::make_unique<LoopServer>(deps_, flights_, buffers_, request_metrics_, loop_id_,
-                                                    limits::kConnectionsMax / loops));
+      loops_.push_back(std::make_unique<LoopServer>(deps_, shared_, limits::kConnectionsMax / loops));
     }
     NEZHA_TRY(bind(listen.http, false, http_));
     NEZHA_TRY(bind(listen.https, true, https_));
@@ -235,10 +247,7 @@ class LoopsServer final : public Server {
   }
 
   ServerDeps deps_;
-  FlightTable flights_;
-  PieceBuffers buffers_;
-  RequestMetrics request_metrics_;
-  std::string loop_id_;
+  Shared shared_;
   std::vector<std::unique_ptr<LoopServer>> loops_;
   std::vector<std::thread> threads_;
   std::vector<net::SocketAddress> http_, https_;

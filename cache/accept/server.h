@@ -7,6 +7,7 @@
 
 #include "cache/accept/certificates.h"
 #include "cache/classify/routes.h"
+#include "cache/credentials/key_ring.h"
 #include "cache/store/store.h"
 #include "nezha/base/clock.h"
 #include "nezha/net/loop.h"
@@ -26,6 +27,7 @@ struct ServerDeps {
   obs::Log& log;
   obs::Metrics& metrics;
   const Certificates& certificates;
+  const KeyRing& keys;
   std::shared_ptr<const net::TlsClient> tls_client;
 };
 

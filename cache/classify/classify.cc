@@ -86,17 +86,9 @@ bool is_loop(const http::Fields& fields, std::string_view loop_id) {
   return hops >= kLoopHopsMax;
 }
 
-// Fields that prove, or may prove, who is asking: by their usual names, or by what the name says.
 bool carries_credentials(const http::Fields& fields) {
-  static constexpr std::array<std::string_view, 8> kTelling = {"auth",     "token",      "cookie", "api-key",
-                                                               "password", "credential", "secret", "apikey"};
   bool found = false;
-  fields.for_each([&](std::string_view name, std::string_view) {
-    if (iequals(name, "Proxy-Authorization")) return;  // for a proxy, and it ends here
-    const std::string lower = to_lower(name);
-    for (const auto part : kTelling) found |= lower.find(part) != std::string::npos;
-    found |= lower.starts_with("x-jfrog-art-api");
-  });
+  fields.for_each([&](std::string_view name, std::string_view) { found |= is_credential_field(name); });
   return found;
 }
 
@@ -171,6 +163,16 @@ void read_range(const http::RequestHead& head, Classified& out) {
 }
 
 }  // namespace
+
+bool is_credential_field(std::string_view name) {
+  static constexpr std::array<std::string_view, 8> kTelling = {"auth",     "token",      "cookie", "api-key",
+                                                               "password", "credential", "secret", "apikey"};
+  if (iequals(name, "Proxy-Authorization")) return false;  // for a proxy, and it ends here
+  const std::string lower = to_lower(name);
+  return lower.starts_with("x-jfrog-art-api") || std::any_of(kTelling.begin(), kTelling.end(), [&](auto part) {
+           return lower.find(part) != std::string::npos;
+         });
+}
 
 std::string strip_signature(std::string_view query, bool& removed) {
   static constexpr std::array<std::string_view, 10> kNames = {

@@ -81,6 +81,9 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
 // RFC 9111 §4.4 lets a write invalidate it too.
 std::optional<std::string> path_of_reference(const CacheKey& key, std::string_view reference);
 
+// A field that proves, or may prove, who is asking: by its usual name, or by what the name says.
+bool is_credential_field(std::string_view name);
+
 // Puts our mark into a forwarded request.
 void add_loop_mark(http::Fields& fields, std::string_view loop_id);
 

@@ -296,14 +296,15 @@ bool forbids_stale(const StoredHead& stored) {
   return stored.control.must_revalidate || stored.control.proxy_revalidate || stored.control.s_maxage;
 }
 
-Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshness& freshness, WallTime now) {
+Reuse reuse_of(const StoredHead& stored, const Classified& request, const Freshness& freshness, WallTime now,
+               bool approved) {
   Reuse out;
   const auto revalidate = [&](const char* reason) {
     out.kind = Reuse::Kind::kRevalidate;
     out.reason = reason;
     return out;
   };
-  if (authorise_each(stored, freshness)) return revalidate("authorise");
+  if (authorise_each(stored, freshness) && !approved) return revalidate("authorise");
   // Who proves who they are may be told something else than everybody is.
   if (stored.status >= 300 && request.credentials != Credentials::kNone) return revalidate("authorise");
   if (request.control.no_cache) return revalidate("request");

@@ -92,7 +92,9 @@ struct Reuse {
   const char* reason = "";     // kRevalidate: "stale", "request", "policy", "authorise"
   http::Seconds fresh_for{0};  // kServe…: lifetime left; negative when stale is allowed
 };
-Reuse reuse_of(const StoredHead& stored, const Classified& request, const config::Freshness& freshness, WallTime now);
+// `approved`: the source let this very reader have this version, not long ago.
+Reuse reuse_of(const StoredHead& stored, const Classified& request, const config::Freshness& freshness, WallTime now,
+               bool approved);
 
 // Whether a stale response takes the place of an answer that the source failed to give (RFC 9111 §4.2.4, RFC 5861 §4).
 enum class SourceFailure { kUnreachable, kServerError };

@@ -7,7 +7,6 @@
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
-
 // One client's place in the fill.
 class Fill::Reader final : public BodySource {
  public:
@@ -109,15 +108,17 @@ std::unique_ptr<BodySource> Fill::reader(uint64_t position, bool may_be_cut) {
   return reader;
 }
 
-net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange) {
+net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange, std::unique_ptr<RangeSource> more) {
   const auto self = shared_from_this();
   // A length that was announced is what proves a piece to be of the body.
   by_pieces_ =
       head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
-  Result<void> result = co_await read_all(pool, *exchange.connection);
+  if (!by_pieces_) more.reset();
+  Result<void> result = co_await read_all(pool, *exchange.connection, more.get());
   if (!result) refuse_readers(result.error());
   co_await writing_done(0);
-  if (result && exchange.head.keep_alive) pool.release(exchange.origin, std::move(exchange.connection));
+  if (result && exchange.head.keep_alive && exchange.connection->body_done())
+    pool.release(exchange.origin, std::move(exchange.connection));
   exchange.connection.reset();
   if (result && storing()) co_await publish_whole();
   finish(result);
@@ -148,28 +149,16 @@ bool Fill::reserve_ahead() {
   return reservation_ != nullptr;
 }
 
-net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connection) {
-  for (;;) {
-    if (storing() && !reserve_ahead()) stop_storing();
-    const bool wanted = co_await may_go_on(pool.clock());
-    if (!wanted) co_return fail(Remedy::kGiveUp, "all readers left");
-    const uint64_t left = end_ ? *end_ - available_ : limits::kPieceBytes;
-    const uint64_t piece_max = storing() ? deps_.store.fill_tier().piece_bytes() : limits::kRelayBytes;
-    const size_t piece_bytes = static_cast<size_t>(std::clamp<uint64_t>(left, 1, piece_max));
-    NEZHA_CO_TRY(const size_t got, co_await fill_piece(pool, connection, piece_bytes));
-    if (got > 0 && storing()) co_await start_writing();
-    if (connection.body_done()) break;
-  }
-  if (end_ && available_ != *end_) co_return fail(Remedy::kGiveUp, "the body is not as long as its head said");
-  co_return ok();
-}
-
 // Reads until the piece is full or the body ends. The bytes are visible to readers as they arrive.
-net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes) {
+net::Task<Result<void>> Fill::fill_piece(UpstreamPool& pool, Connection& connection, http::ByteRange& left,
+                                         size_t piece_bytes) {
+  const uint64_t offset = left.begin;
   const std::shared_ptr<char[]> buffer = deps_.buffers.get(piece_bytes);
   {
     std::lock_guard lock(mutex_);
-    pieces_.push_back({available_, 0, false, buffer, std::nullopt, {}});
+    const auto behind = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                                         [](uint64_t at, const Piece& piece) { return at < piece.offset; });
+    pieces_.insert(behind, {offset, 0, false, buffer, std::nullopt, {}});
   }
   size_t filled = 0;
   while (filled < piece_bytes && !connection.body_done()) {
@@ -177,17 +166,45 @@ net::Task<Result<size_t>> Fill::fill_piece(UpstreamPool& pool, Connection& conne
     NEZHA_CO_TRY(const size_t got, co_await connection.read_body({buffer.get() + filled, piece_bytes - filled}));
     if (got == 0) break;
     filled += got;
+    left.begin += got;
     {
       std::lock_guard lock(mutex_);
-      if (end_ && available_ + got > *end_) co_return fail(Remedy::kGiveUp, "the body is longer than its head said");
-      pieces_.back().size_bytes = filled;
-      available_ += got;
+      piece_at(offset)->size_bytes = filled;
+      advance();
     }
     progress_.notify_all();
   }
+  finish_piece(offset);
+  co_return ok();
+}
+
+// No more comes into it. An empty one leaves its place to another.
+void Fill::finish_piece(uint64_t offset) {
   std::lock_guard lock(mutex_);
-  pieces_.back().full = true;
-  co_return filled;
+  const auto piece = piece_at(offset);
+  piece->full = true;
+  if (piece->size_bytes == 0)
+    pieces_.erase(piece);
+  else
+    advance();
+}
+
+std::deque<Fill::Piece>::iterator Fill::piece_at(uint64_t offset) {
+  const auto piece = std::lower_bound(pieces_.begin(), pieces_.end(), offset,
+                                      [](const Piece& candidate, uint64_t at) { return candidate.offset < at; });
+  NEZHA_CHECK(piece != pieces_.end() && piece->offset == offset, "a piece in use is kept");
+  return piece;
+}
+
+// Beyond a piece that is still being filled there is a gap, whatever lies behind it.
+void Fill::advance() {
+  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), available_,
+                                [](uint64_t at, const Piece& candidate) { return at < candidate.offset; });
+  if (piece != pieces_.begin()) --piece;
+  for (; piece != pieces_.end() && piece->offset <= available_; ++piece) {
+    available_ = std::max(available_, piece->offset + piece->size_bytes);
+    if (!piece->full) break;
+  }
 }
 
 bool Fill::closed() const {
@@ -240,7 +257,7 @@ void Fill::write_pieces() {
     std::shared_ptr<char[]> buffer;
     {
       std::lock_guard lock(mutex_);
-      // The last one of the queue may be filling already: those to write are full and lie before it.
+      // Others may be filling already: those to write are full.
       const auto piece = std::find_if(pieces_.begin(), pieces_.end(),
                                       [](const Piece& candidate) { return candidate.full && !candidate.stored; });
       NEZHA_CHECK(piece != pieces_.end(), "a piece that is to be written is kept");
@@ -269,9 +286,7 @@ bool Fill::write_piece(uint64_t offset, std::string_view bytes) {
   if (by_pieces_ && !deps_.store.add_extents(*ticket_, generation, {{offset, place}})) return false;
   deps_.stored_bytes.add(static_cast<double>(bytes.size()));
   std::lock_guard lock(mutex_);
-  const auto piece = std::lower_bound(pieces_.begin(), pieces_.end(), offset,
-                                      [](const Piece& candidate, uint64_t at) { return candidate.offset < at; });
-  NEZHA_CHECK(piece != pieces_.end() && piece->offset == offset, "a piece being written is kept");
+  const auto piece = piece_at(offset);
   piece->place = place;
   piece->stored = appended.value().bytes;
   piece->buffer.reset();
@@ -301,7 +316,7 @@ net::Task<> Fill::publish_whole() {
 }
 
 // A relay holds a few pieces ahead of its slowest reader. False: nobody reads any more.
-net::Task<bool> Fill::may_go_on(const Clock& clock) {
+net::Task<bool> Fill::may_go_on(const Clock& clock, uint64_t position) {
   for (;;) {
     const uint64_t version = consumed_.version();
     {
@@ -312,10 +327,12 @@ net::Task<bool> Fill::may_go_on(const Clock& clock) {
         gone_ = true;  // at once: nobody may join what is about to end
         co_return false;
       }
-      // Pieces that are safe in the tier cost no memory; they are not what fills the window.
-      const auto in_memory =
-          std::count_if(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return piece.buffer != nullptr; });
-      if (static_cast<size_t>(in_memory) < limits::kFillWindowPieces) {
+      // Pieces that are safe in the tier cost no memory; they are not what fills the window. Of several connections
+      // only the one that readers wait for goes on.
+      const auto in_memory = std::count_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) {
+        return piece.buffer != nullptr && piece.offset < available_;
+      });
+      if (position <= available_ && static_cast<size_t>(in_memory) < limits::kFillWindowPieces) {
         patience_until_.reset();
         co_return true;
       }
@@ -352,7 +369,7 @@ void Fill::release_passed() {
   if (!storing_ && !gone_ && pieces_.size() < limits::kFillWindowPieces) return;
   uint64_t slowest = available_;
   for (const Reader* reader : readers_) slowest = std::min(slowest, reader->position());
-  while (!pieces_.empty() && pieces_.front().size_bytes > 0 &&
+  while (!pieces_.empty() && pieces_.front().size_bytes > 0 && (pieces_.front().full || !in_lanes_) &&
          pieces_.front().offset + pieces_.front().size_bytes <= slowest && pieces_.size() > 1) {
     pieces_.pop_front();
     gone_ = true;

@@ -4,6 +4,8 @@
 // extents. Any other body is published when its framing has proved it complete, or not at all.
 // When it is not worth storing, or the store cannot take it, it is a relay: readers may join until its window of pieces
 // has moved on, and the upstream is read no faster than the slowest of them, but for those that can be cut off.
+// A body of which whole pieces are published may come over several connections at once (lanes.cc): pieces arrive in any
+// order then, and are sent on in theirs.
 // Threads: run() on the loop that opened the exchange; readers on any loop.
 #pragma once
 
@@ -16,6 +18,8 @@
 
 #include "cache/deliver/body_source.h"
 #include "cache/fill/piece_buffers.h"
+#include "cache/fill/range_plan.h"
+#include "cache/fill/range_source.h"
 #include "cache/fill/upstream.h"
 #include "cache/store/store.h"
 
@@ -38,8 +42,9 @@ class Fill : public std::enable_shared_from_this<Fill> {
        std::optional<uint64_t> end);
   ~Fill();
 
-  // Reads the body to its end. The connection goes back to the pool if it can be used again.
-  net::Task<> run(UpstreamPool& pool, Exchange exchange);
+  // Reads the body to its end. The connection goes back to the pool if it can be used again. `more`: for reading parts
+  // of it over other connections meanwhile; may be null.
+  net::Task<> run(UpstreamPool& pool, Exchange exchange, std::unique_ptr<RangeSource> more);
 
   // Null when the fill can take no more readers (a relay that has let go of its first bytes, or ends). Starts at
   // `begin` of the wanted range. `may_be_cut`: it may fail with kRetryHere, and only then, to be continued from
@@ -72,9 +77,27 @@ class Fill : public std::enable_shared_from_this<Fill> {
   };
 
   const char* decide_to_store();
-  net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection);
-  net::Task<Result<size_t>> fill_piece(UpstreamPool& pool, Connection& connection, size_t piece_bytes);
-  net::Task<bool> may_go_on(const Clock& clock);
+  // lanes.cc: from where the bytes come.
+  net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection, RangeSource* more);
+  net::Task<Result<void>> read_first(UpstreamPool& pool, Connection& connection, http::ByteRange part);
+  net::Task<Result<void>> read_part(UpstreamPool& pool, Connection& connection, http::ByteRange& left);
+  net::Task<Result<void>> read_end(UpstreamPool& pool, Connection& connection);
+  net::Task<> run_spawned_lane(UpstreamPool& pool, RangeSource& more);
+  net::Task<> run_lane(UpstreamPool& pool, RangeSource& more);
+  net::Task<Result<void>> fetch_part(UpstreamPool& pool, RangeSource& more, http::ByteRange& left);
+  size_t lanes_wanted();
+  std::optional<http::ByteRange> take_part();
+  std::optional<http::ByteRange> take_part_at(uint64_t position);
+  void give_back(http::ByteRange left);
+  void note_lane_failure(http::ByteRange left, const Error& error);
+  net::Task<> lanes_done(const net::Gate& lanes);
+  // The bytes themselves.
+  net::Task<Result<void>> fill_piece(UpstreamPool& pool, Connection& connection, http::ByteRange& left,
+                                     size_t piece_bytes);
+  void finish_piece(uint64_t offset);
+  std::deque<Piece>::iterator piece_at(uint64_t offset);  // REQUIRES: mutex_ held, and there is one
+  void advance();                                         // REQUIRES: mutex_ held
+  net::Task<bool> may_go_on(const Clock& clock, uint64_t position);
   bool reserve_ahead();
   void stop_storing();
   bool storing() const;
@@ -103,13 +126,22 @@ class Fill : public std::enable_shared_from_this<Fill> {
   uint64_t generation_ = 0;  // once opened
   const char* refusal_ = nullptr;
 
+  // The loop's own, that run() is on.
+  net::Notification lanes_changed_;
+  size_t lanes_running_ = 0;
+  bool lanes_proven_ = false;   // the source gave one of them a part
+  bool lanes_refused_ = false;  // it gives them none
+  std::optional<Error> lane_failed_;
+
   mutable std::mutex mutex_;
+  RangePlan plan_{{}, 1};       // what is not begun
+  bool in_lanes_ = false;       // pieces may arrive in any order
   net::Notification progress_;  // more bytes, or the end
   net::Notification consumed_;  // a reader moved on or left
   net::Notification written_;   // a worker is done
-  std::deque<Piece> pieces_;    // behind those that all readers of a relay have passed
+  std::deque<Piece> pieces_;    // by offset, behind those that all readers of a relay have passed
   bool gone_ = false;           // there were such, or nobody is to have them any more
-  uint64_t available_;
+  uint64_t available_;          // up to here without a gap
   bool storing_ = true;
   size_t to_write_ = 0;                       // full pieces that a worker has not stored yet, the last ones
   bool writing_ = false;                      // a worker is at it

@@ -2,15 +2,20 @@
 #include "cache/request/session.h"
 
 #include "cache/classify/object_paths.h"
+#include "cache/credentials/known_reader.h"
 #include "cache/request/answering.h"
 #include "cache/request/asking.h"
 #include "cache/request/background.h"
 #include "cache/request/bulk_delete.h"
+#include "cache/request/signed_ranges.h"
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
 namespace {
+
+// How long the source's word on a known reader counts at most.
+constexpr std::chrono::seconds kApprovalAgeMax{3600};
 
 class Session {
  public:
@@ -53,7 +58,14 @@ class Session {
   net::Task<> freshen(const Exchange& exchange);
   net::Task<> invalidate_named(const http::ResponseHead& answer);
   net::Task<> invalidate_written();
-  void start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange);
+  void start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange, std::unique_ptr<RangeSource> more);
+
+  // Readers whose key the cache has.
+  std::shared_ptr<const KeySet> keys() const;
+  std::optional<Approvals::Token> approval_of(const StoredHead& head) const;
+  bool is_approved(const StoredHead& head) const;
+  void note_approval(const StoredHead& head);
+  void forget_approval(const StoredHead& head);
 
   const config::Freshness& freshness() const { return classified_.upstream->freshness; }
   bool may_serve_stale(SourceFailure failure) const;
@@ -212,7 +224,38 @@ net::Task<bool> Session::first_bytes_ready() {
 
 Reuse Session::reuse_now(WallTime now) const {
   if (is_for_the_source_to_judge(request(), classified_, *known_, now)) return {Reuse::Kind::kRevalidate, "request"};
-  return reuse_of(*known_, classified_, freshness(), now);
+  return reuse_of(*known_, classified_, freshness(), now, is_approved(*known_));
+}
+
+std::shared_ptr<const KeySet> Session::keys() const {
+  const std::string& secret = classified_.upstream->credentials_secret;
+  return secret.empty() ? nullptr : deps_.keys.find(secret);
+}
+
+std::optional<Approvals::Token> Session::approval_of(const StoredHead& head) const {
+  if (!head.strong() || !authorise_each(head, freshness())) return std::nullopt;
+  const auto known = keys();
+  const auto reader = known ? known_reader(request(), *known, deps_.clock.wall()) : std::nullopt;
+  if (!reader) return std::nullopt;
+  return Approvals::token(reader->id, reader->presigned, classified_.key, head.etag->text);
+}
+
+// Not asked for where the source is asked in any case.
+bool Session::is_approved(const StoredHead& head) const {
+  if (freshness().mode == config::Freshness::Mode::kRevalidate) return false;
+  const auto token = approval_of(head);
+  const bool by_ttl = freshness().mode == config::Freshness::Mode::kTtl;
+  const auto age_max = by_ttl ? std::min(freshness().ttl_s, kApprovalAgeMax) : kApprovalAgeMax;
+  return token && deps_.approvals.holds(*token, deps_.clock.now(), age_max);
+}
+
+// The source answered this request with that version, or confirmed it.
+void Session::note_approval(const StoredHead& head) {
+  if (const auto token = approval_of(head)) deps_.approvals.note(*token, deps_.clock.now());
+}
+
+void Session::forget_approval(const StoredHead& head) {
+  if (const auto token = approval_of(head)) deps_.approvals.forget(*token);
 }
 
 net::Task<Session::Step> Session::look_up() {
@@ -266,7 +309,7 @@ net::Task<Session::Step> Session::collapse() {
   if (outcome.fill->superseded()) co_return Step::kForward;
   // No check of one's own: the answer under way may be reused as if it were stored (RFC 9111 §4).
   const StoredHead& head = *outcome.fill->head();
-  const Reuse reuse = reuse_of(head, classified_, freshness(), deps_.clock.wall());
+  const Reuse reuse = reuse_of(head, classified_, freshness(), deps_.clock.wall(), false);
   if (!needs_own_check(classified_, head) && reuse.kind == Reuse::Kind::kServe) {
     std::string status = "fwd=" + forward_reason_ + "; collapsed";
     bool answered = false;
@@ -350,7 +393,7 @@ net::Task<Session::Step> Session::take_rest(Exchange exchange, std::shared_ptr<F
   if (fill->refusal() && rest.begin > limits::kRelayBehindBytesMax) co_return Step::kForward;
   auto completion = completion_with(fill);
   if (!completion) co_return Step::kForward;  // dropped meanwhile, by a write: the rest belongs to nothing
-  start_fill(fill, std::move(exchange));
+  start_fill(fill, std::move(exchange), nullptr);
   std::string status = "fwd=partial; fwd-status=206" + stored_or_not(*fill);
   co_await answering_.completing(std::move(*completion), std::move(status), deps_.metrics.miss);
   co_return Step::kDone;
@@ -382,6 +425,7 @@ net::Task<Session::Step> Session::forward() {
       next = co_await confirmed(std::move(got));
     co_return next;
   }
+  if (known_ && (status_code == 401 || status_code == 403)) forget_approval(*known_);
   const bool server_error = status_code == 500 || (status_code >= 502 && status_code <= 504);
   if (server_error && may_serve_stale(SourceFailure::kServerError)) {
     std::string status = "fwd=stale; fwd-status=" + std::to_string(status_code) + "; detail=stale-if-error";
@@ -412,6 +456,7 @@ net::Task<Session::Step> Session::confirmed(Exchange exchange) {
   const auto head =
       refreshed(*held, exchange.head.fields, classified_.credentials, exchange.request_time, exchange.response_time);
   co_await deps_.store.keep_or_drop(classified_.key, held, head);
+  note_approval(*head);
   selected_->head = head;
   std::string status = "fwd=" + forward_reason_ + "; fwd-status=304";
   co_await answering_.from_store(std::move(*selected_), std::move(status), deps_.metrics.revalidated);
@@ -454,15 +499,19 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
       std::make_shared<Fill>(deps_.fill, classified_.key, std::move(ticket), std::move(head), range.begin, end);
   auto reader = answering_.reader_of(*fill, range.begin);
   const http::ResponseHead relayed = exchange.head;
-  start_fill(fill, std::move(exchange));
+  note_approval(*fill->head());
+  const auto known = keys();
+  auto more = known ? make_signed_ranges(deps_.pool, classified_.origin, request(), fill->head(), known, deps_.loop_id)
+                    : nullptr;
+  start_fill(fill, std::move(exchange), std::move(more));
   cache_status += stored_or_not(*fill);
   co_await answering_.while_filling(relayed, std::move(reader), std::move(cache_status));
 }
 
 // A fill with everything it needs until it has ended.
 net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, Exchange exchange,
-                     std::unique_ptr<FlightTable::Lead> lead) {
-  co_await fill->run(pool, std::move(exchange));
+                     std::unique_ptr<RangeSource> more, std::unique_ptr<FlightTable::Lead> lead) {
+  co_await fill->run(pool, std::move(exchange), std::move(more));
   if (lead) lead->land();
 }
 
@@ -474,10 +523,10 @@ net::Task<> watch_readers(std::weak_ptr<Fill> relay, UpstreamPool& pool) {
   }
 }
 
-void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange) {
+void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange, std::unique_ptr<RangeSource> more) {
   if (lead_ && fill->refusal()) deps_.fills.spawn(watch_readers(fill, deps_.pool));
   if (lead_) lead_->fill(fill);
-  deps_.fills.spawn(run_fill(fill, deps_.pool, std::move(exchange), std::move(lead_)));
+  deps_.fills.spawn(run_fill(fill, deps_.pool, std::move(exchange), std::move(more), std::move(lead_)));
 }
 
 // What an answer that is only relayed says about what is stored: a 200 to HEAD (RFC 9111 §4.3.5), or a 304 to the

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "cache/classify/routes.h"
+#include "cache/credentials/approvals.h"
+#include "cache/credentials/key_ring.h"
 #include "cache/deliver/send_meter.h"
 #include "cache/fill/flight.h"
 #include "cache/fill/upstream.h"
@@ -46,6 +48,8 @@ struct SessionDeps {
   RequestMetrics& metrics;
   std::string loop_id;  // this instance's mark in CDN-Loop
   SendMeter& send_meter;
+  const KeyRing& keys;
+  Approvals& approvals;
   const bool& draining;  // no further request on a connection
 };
 

@@ -19,6 +19,7 @@ std::shared_ptr<const cache::Routes> routes_to(uint16_t origin_port, const Cache
   upstream.protocol = options.protocol;
   upstream.freshness = options.freshness;
   upstream.tls = options.tls;
+  if (!options.credentials_directory.empty()) upstream.credentials_secret = "keys";
   upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
   auto more = std::make_shared<std::vector<config::Endpoint>>();
   for (const uint16_t port : options.more_ports) more->push_back({options.tls_endpoint, "127.0.0.1", port});
@@ -47,8 +48,9 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
   listen.http.push_back({"127.0.0.1", 0});
   listen.https.push_back({"127.0.0.1", 0});
   certificates_ = value_of(cache::load_certificates(options.certificates, clock_, *log_, *metrics_));
+  keys_ = cache::follow_key_ring(options.credentials_directory, *log_, *metrics_);
   server_ = value_of(cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_,
-                                          *certificates_, net::make_tls_client(options.upstream_roots_pem)},
+                                          *certificates_, *keys_, net::make_tls_client(options.upstream_roots_pem)},
                                          listen, options.loops));
 }
 

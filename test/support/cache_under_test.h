@@ -14,6 +14,7 @@ namespace nezha::cache {
 class Server;
 class RouteStore;
 class Certificates;
+class KeyRing;
 }  // namespace nezha::cache
 namespace nezha::net {
 class Resolver;
@@ -37,6 +38,7 @@ struct CacheOptions {
   config::TlsSettings certificates{};
   std::vector<uint16_t> more_ports{};     // of further endpoints on 127.0.0.1
   std::vector<std::string> more_hosts{};  // of the upstream, beside data.example
+  std::string credentials_directory{};    // then the upstream has the keys of its folder "keys"
   std::string upstream_roots_pem{};       // whom the cache trusts; empty: the system's roots
 };
 
@@ -78,6 +80,7 @@ class CacheUnderTest {
   std::unique_ptr<net::Resolver> resolver_;
   std::unique_ptr<cache::RouteStore> routes_;
   std::unique_ptr<cache::Certificates> certificates_;
+  std::unique_ptr<cache::KeyRing> keys_;
   std::unique_ptr<cache::Server> server_;
 };
 

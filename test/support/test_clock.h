@@ -19,6 +19,8 @@ class TestClock final : public Clock {
   }
   // Every deadline set from now on is this much nearer; 0 ends that.
   void shorten_timeouts(std::chrono::seconds by) { steady_lag_s_ = by.count(); }
+  // What was noted with the steady clock is this much older than it was.
+  void advance_steady(std::chrono::seconds by) { steady_lag_s_ -= by.count(); }
   // Stored answers are this much older than they were.
   void advance_wall(std::chrono::seconds by) { wall_ahead_s_ += by.count(); }
 

@@ -1,0 +1,41 @@
+#include "cache/credentials/known_reader.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cache/classify/classify.h"
+#include "nezha/base/text.h"
+#include "nezha/s3/sigv4.h"
+
+namespace nezha::cache {
+namespace {
+
+bool is_part_of_a_signature(std::string_view name) {
+  static constexpr std::array<std::string_view, 6> kParts = {"Authorization",        "X-Amz-Date",
+                                                             "X-Amz-Content-Sha256", "X-Amz-Security-Token",
+                                                             "X-Amz-User-Agent",     "X-Amz-Checksum-Mode"};
+  return std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) { return iequals(part, name); });
+}
+
+bool is_plain(const http::Fields& fields) {
+  bool plain = true;
+  fields.for_each([&](std::string_view name, std::string_view) {
+    if (is_part_of_a_signature(name)) return;
+    if (is_credential_field(name) || iequals(name.substr(0, 6), "X-Amz-")) plain = false;
+  });
+  return plain;
+}
+
+}  // namespace
+
+std::optional<KnownReader> known_reader(const http::RequestHead& request, const KeySet& keys, WallTime now) {
+  if (!is_plain(request.fields)) return std::nullopt;
+  const s3::ClaimReading reading = s3::read_claim(request);
+  if (reading.kind != s3::ClaimReading::Kind::kClaim) return std::nullopt;
+  const s3::SignatureClaim& claim = reading.claim;
+  const s3::Credentials* const credentials = keys.find(claim.access_key_id);
+  if (!credentials || !s3::verify(request, claim, *credentials, now).valid()) return std::nullopt;
+  return KnownReader{claim.access_key_id, claim.place == s3::SignatureClaim::Place::kQuery, claim.scope.region};
+}
+
+}  // namespace nezha::cache
