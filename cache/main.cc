@@ -12,12 +12,15 @@
 #include "cache/config_source.h"
 #include "cache/credentials/key_ring.h"
 #include "cache/memory_budget.h"
+#include "cache/prefetch/prefetch.h"
 #include "cache/purge/purge.h"
 #include "nezha/base/limits.h"
 
 namespace {
 
 using namespace nezha;
+
+constexpr size_t kFetchesQueued = 10'000;
 
 struct Options {
   std::string config_path;
@@ -88,6 +91,15 @@ std::vector<uint16_t> ports_of(const cache::Server& server) {
   return ports;
 }
 
+// By which this process reaches itself; port 0: it does not listen.
+net::SocketAddress loopback_to(const std::vector<net::SocketAddress>& addresses) {
+  if (addresses.empty()) return {};
+  net::SocketAddress out = addresses.front();
+  if (out.ip == "0.0.0.0") out.ip = "127.0.0.1";
+  if (out.ip == "::") out.ip = "::1";
+  return out;
+}
+
 void report_addresses(const cache::Server& server, obs::Log& log) {
   for (const auto& address : server.http_addresses()) log.info("serving http", {{"address", address.text()}});
   for (const auto& address : server.https_addresses())
@@ -126,6 +138,20 @@ void read_gauges(const cache::Store& store, const cache::Server& server, obs::Me
   set("nezha_cache_connections", "Open client connections", {}, server.connections());
 }
 
+cache::AdminCallbacks callbacks_for(const cache::Store& store, const cache::Server& server, cache::Purger& purger,
+                                    cache::Prefetcher& prefetcher, obs::Metrics& metrics) {
+  cache::AdminCallbacks out;
+  out.metrics = [&] {
+    read_gauges(store, server, metrics);
+    return metrics.expose();
+  };
+  out.purge = [&](std::string_view json) { return purger.purge(json); };
+  out.take_events = [&](std::string_view json) { return purger.take_events(json); };
+  out.prefetch = [&](std::string_view json) { return prefetcher.start(json); };
+  out.prefetch_report = [&] { return prefetcher.report(); };
+  return out;
+}
+
 int run(const Options& options, config::Settings settings, const std::optional<cache::ConfigMapName>& configmap) {
   const auto log = obs::make_log(level_of(options.log_level),
                                  options.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText);
@@ -148,31 +174,30 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   const config::ListenSettings listen = addresses_of(settings.listen);
   auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
   if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
+  cache::FetchQueue fetches(kFetchesQueued);
   const auto keys = cache::follow_key_ring(settings.cache.credentials_directory, *log, *metrics);
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
   auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics,
-                                     *certificates.value(), *keys, net::make_tls_client("")},
+                                     *certificates.value(), *keys, fetches, net::make_tls_client("")},
                                     listen, options.threads);
   if (!server) return stop_with(server.error().message);
+
+  const auto prefetcher = cache::start_prefetcher({routes, *keys, fetches, clock, *log, *metrics,
+                                                   loopback_to(server.value()->http_addresses()),
+                                                   loopback_to(server.value()->https_addresses())});
 
   // Admin port, last: readiness means all of the above.
   cache::Purger purger(*store.value(), routes, ports_of(*server.value()), *log, *metrics);
   std::atomic<bool> draining{false};
   std::unique_ptr<cache::AdminServer> admin;
   if (listen.admin) {
-    cache::AdminCallbacks callbacks;
+    auto callbacks = callbacks_for(*store.value(), *server.value(), purger, *prefetcher, *metrics);
     callbacks.not_ready_because = [&] {
       return draining ? std::string("shutting down") : source.value()->not_ready_because();
     };
-    callbacks.metrics = [&] {
-      read_gauges(*store.value(), *server.value(), *metrics);
-      return metrics->expose();
-    };
-    callbacks.purge = [&](std::string_view json) { return purger.purge(json); };
-    callbacks.take_events = [&](std::string_view json) { return purger.take_events(json); };
     auto started = cache::start_admin_server(*listen.admin, listen.admin_token_path, std::move(callbacks));
     if (!started) return stop_with(started.error().message);
     admin = std::move(started.value());

@@ -65,6 +65,7 @@ class LoopServer {
             send_meter_,
             deps.keys,
             shared.approvals,
+            deps.fetches,
             draining_},
         sni_deps_{deps.routes,
                   *loop_,

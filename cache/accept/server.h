@@ -8,6 +8,7 @@
 #include "cache/accept/certificates.h"
 #include "cache/classify/routes.h"
 #include "cache/credentials/key_ring.h"
+#include "cache/prefetch/fetch_queue.h"
 #include "cache/store/store.h"
 #include "nezha/base/clock.h"
 #include "nezha/net/loop.h"
@@ -28,6 +29,7 @@ struct ServerDeps {
   obs::Metrics& metrics;
   const Certificates& certificates;
   const KeyRing& keys;
+  FetchQueue& fetches;
   std::shared_ptr<const net::TlsClient> tls_client;
 };
 

@@ -71,6 +71,16 @@ class HttplibAdmin final : public AdminServer {
     server_.Post("/events/s3", [this](const httplib::Request& request, httplib::Response& response) {
       change(request, response, callbacks_.take_events);
     });
+    server_.Post("/prefetch", [this](const httplib::Request& request, httplib::Response& response) {
+      const Result<std::string> started = callbacks_.prefetch(request.body);
+      if (!started)
+        return refuse(response, started.error().remedy == Remedy::kFixInput ? 400 : 503, started.error().message);
+      response.status = 202;
+      response.set_content(started.value(), "application/json");
+    });
+    server_.Get("/prefetch", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(callbacks_.prefetch_report(), "application/json");
+    });
   }
 
   ~HttplibAdmin() override {
@@ -107,9 +117,10 @@ class HttplibAdmin final : public AdminServer {
       refuse(response, status, reason);
       return false;
     };
-    if (request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS") return true;
-    const bool known = request.method == "POST" && (request.path == "/purge" || request.path == "/events/s3");
-    if (!known) return no(404, "there is nothing here to change");
+    const bool reads = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
+    if (reads && request.path != "/prefetch") return true;  // that one names what is in buckets
+    const bool known = request.path == "/purge" || request.path == "/events/s3" || request.path == "/prefetch";
+    if (!known || (!reads && request.method != "POST")) return no(404, "there is nothing here to change");
     if (token_path_.empty()) return no(403, "not allowed: listen.adminTokenFile names no token");
     const auto token = read_token(token_path_);
     if (!token) return no(503, token.error().message);

@@ -8,6 +8,7 @@
 #include "cache/request/background.h"
 #include "cache/request/bulk_delete.h"
 #include "cache/request/signed_ranges.h"
+#include "cache/request/write_through.h"
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
 
@@ -593,6 +594,7 @@ net::Task<Session::Step> Session::pass() {
     co_return Step::kDone;
   }
   if (classified_.invalidates) co_await invalidate_named(done.value().head);
+  fetch_written(deps_, classified_, request(), done.value().head.status, arrival_.tls);
   if (!client_.body_done()) client_.close_after_answer();  // the upstream answered early; the rest is nobody's
   deps_.metrics.pass.add();
   co_await answering_.relay(std::move(done.value()), std::move(status));

@@ -24,6 +24,8 @@ RequestMetrics::RequestMetrics(obs::Metrics& metrics)
                                 "Answers from the store that the source ended, because stored bytes were lost")),
       aborted(metrics.counter("nezha_cache_aborted_answers_total",
                               "Answers cut short by a reset, because the client left or the source failed")),
+      not_fetched(metrics.counter("nezha_cache_write_through_dropped_total",
+                                  "Written objects that were not fetched, because too many waited")),
       sent_bytes(metrics.counter("nezha_cache_sent_bytes_total", "Bytes of answers handed to the kernel")),
       hit_bytes(metrics.counter("nezha_cache_hit_bytes_total", "Body bytes answered from the store")) {}
 

@@ -10,6 +10,7 @@
 #include "cache/deliver/send_meter.h"
 #include "cache/fill/flight.h"
 #include "cache/fill/upstream.h"
+#include "cache/prefetch/fetch_queue.h"
 #include "cache/store/store.h"
 #include "nezha/net/async.h"
 #include "nezha/obs/log.h"
@@ -31,6 +32,7 @@ struct RequestMetrics {
   obs::Counter& background;
   obs::Counter& continued;
   obs::Counter& aborted;
+  obs::Counter& not_fetched;
   obs::Counter& sent_bytes;
   obs::Counter& hit_bytes;
 };
@@ -50,6 +52,7 @@ struct SessionDeps {
   SendMeter& send_meter;
   const KeyRing& keys;
   Approvals& approvals;
+  FetchQueue& fetches;
   const bool& draining;  // no further request on a connection
 };
 

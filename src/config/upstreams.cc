@@ -85,7 +85,7 @@ Result<> read_endpoints(const View& view, Upstream& upstream) {
   return ok();
 }
 
-// `credentialsSecretRef: {name: NAME}`.
+// `credentialsSecretRef: {name: NAME}`, and what needs it.
 Result<> read_credentials(const View& view, Upstream& upstream) {
   if (const auto reference = view.find("credentialsSecretRef")) {
     if (upstream.protocol != Protocol::kS3)
@@ -94,11 +94,18 @@ Result<> read_credentials(const View& view, Upstream& upstream) {
     NEZHA_TRY(const auto name, reference->require("name", "team-a-s3"));
     NEZHA_TRY(upstream.credentials_secret, read_secret_name(name));
   }
+  if (const auto write = view.find("writeThrough")) {
+    NEZHA_TRY(const auto index, write->one_of({"none", "cache"}));
+    upstream.write_through = index == 1;
+    if (upstream.write_through && upstream.credentials_secret.empty())
+      return write->error("needs keys to read with; add credentialsSecretRef, or write none");
+  }
   return ok();
 }
 
 Result<Upstream> read_upstream(const View& view) {
-  NEZHA_TRY(view.expect_map({"name", "hosts", "protocol", "tls", "freshness", "endpoint", "credentialsSecretRef"}));
+  NEZHA_TRY(view.expect_map(
+      {"name", "hosts", "protocol", "tls", "freshness", "endpoint", "credentialsSecretRef", "writeThrough"}));
   NEZHA_TRY(const auto name_view, view.require("name", "public-datasets"));
   NEZHA_TRY(auto name, read_name(name_view));
   NEZHA_TRY(const auto hosts_view, view.require("hosts", "[storage.googleapis.com]"));

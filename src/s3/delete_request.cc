@@ -1,32 +1,13 @@
 #include "nezha/s3/delete_request.h"
 
 #include <cstdint>
-#include <pugixml.hpp>
+
+#include "src/s3/xml.h"
 
 namespace nezha::s3 {
-namespace {
-
-// Prefixes of namespaces do not count: <s3:Key> is a Key.
-std::string_view local_name(const pugi::xml_node& node) {
-  const std::string_view name = node.name();
-  return name.substr(name.find(':') == std::string_view::npos ? 0 : name.find(':') + 1);
-}
-
-// All of it: comments and CDATA sections divide a text into several nodes.
-std::string text_of(const pugi::xml_node& node) {
-  std::string out;
-  for (const auto& piece : node) {
-    if (piece.type() == pugi::node_pcdata || piece.type() == pugi::node_cdata) out += piece.value();
-  }
-  return out;
-}
-
-}  // namespace
-
 Result<std::vector<ObjectKey>> parse_delete_request(std::string_view xml) {
   pugi::xml_document document;
-  // White space belongs to a key, also where it is all of it.
-  const auto parsed = document.load_buffer(xml.data(), xml.size(), pugi::parse_default | pugi::parse_ws_pcdata_single);
+  const auto parsed = document.load_buffer(xml.data(), xml.size(), kParseOptions);
   if (!parsed) return fail(Remedy::kFixInput, std::string("not XML: ") + parsed.description());
   const pugi::xml_node root = document.document_element();
   if (local_name(root) != "Delete") return fail(Remedy::kFixInput, "no Delete document");

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "cache/accept/server.h"
+#include "cache/prefetch/prefetch.h"
 #include "nezha/base/check.h"
 #include "nezha/base/text.h"
 #include "test/support/event.h"
@@ -19,6 +20,7 @@ std::shared_ptr<const cache::Routes> routes_to(uint16_t origin_port, const Cache
   upstream.protocol = options.protocol;
   upstream.freshness = options.freshness;
   upstream.tls = options.tls;
+  upstream.write_through = options.write_through;
   if (!options.credentials_directory.empty()) upstream.credentials_secret = "keys";
   upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
   auto more = std::make_shared<std::vector<config::Endpoint>>();
@@ -49,13 +51,18 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
   listen.https.push_back({"127.0.0.1", 0});
   certificates_ = value_of(cache::load_certificates(options.certificates, clock_, *log_, *metrics_));
   keys_ = cache::follow_key_ring(options.credentials_directory, *log_, *metrics_);
-  server_ = value_of(cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_,
-                                          *certificates_, *keys_, net::make_tls_client(options.upstream_roots_pem)},
-                                         listen, options.loops));
+  fetches_ = std::make_unique<cache::FetchQueue>(100);
+  server_ =
+      value_of(cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_, *certificates_,
+                                    *keys_, *fetches_, net::make_tls_client(options.upstream_roots_pem)},
+                                   listen, options.loops));
+  prefetcher_ = cache::start_prefetcher({*routes_, *keys_, *fetches_, clock_, *log_, *metrics_,
+                                         server_->http_addresses().front(), server_->https_addresses().front()});
 }
 
 CacheUnderTest::~CacheUnderTest() {
   clock_.shorten_timeouts(std::chrono::seconds(0));
+  prefetcher_.reset();
   server_.reset();
   workers_->join();
 }

@@ -15,6 +15,8 @@ class Server;
 class RouteStore;
 class Certificates;
 class KeyRing;
+class FetchQueue;
+class Prefetcher;
 }  // namespace nezha::cache
 namespace nezha::net {
 class Resolver;
@@ -38,8 +40,9 @@ struct CacheOptions {
   config::TlsSettings certificates{};
   std::vector<uint16_t> more_ports{};     // of further endpoints on 127.0.0.1
   std::vector<std::string> more_hosts{};  // of the upstream, beside data.example
-  std::string credentials_directory{};    // then the upstream has the keys of its folder "keys"
-  std::string upstream_roots_pem{};       // whom the cache trusts; empty: the system's roots
+  bool write_through = false;
+  std::string credentials_directory{};  // then the upstream has the keys of its folder "keys"
+  std::string upstream_roots_pem{};     // whom the cache trusts; empty: the system's roots
 };
 
 inline CacheOptions with_freshness(config::Freshness::Mode mode, int ttl_s = 0) {
@@ -64,6 +67,7 @@ class CacheUnderTest {
   cache::Store& store() { return *store_; }
   const cache::RouteStore& routes() const { return *routes_; }
   net::Workers& workers() { return *workers_; }
+  cache::Prefetcher& prefetcher() { return *prefetcher_; }
   size_t connections() const;
   bool drain(SteadyTime deadline);  // cache::Server::drain()
   // The value of a series, 0 when there is none: `nezha_cache_requests_total{result="hit"}`.
@@ -81,7 +85,9 @@ class CacheUnderTest {
   std::unique_ptr<cache::RouteStore> routes_;
   std::unique_ptr<cache::Certificates> certificates_;
   std::unique_ptr<cache::KeyRing> keys_;
+  std::unique_ptr<cache::FetchQueue> fetches_;
   std::unique_ptr<cache::Server> server_;
+  std::unique_ptr<cache::Prefetcher> prefetcher_;
 };
 
 }  // namespace nezha::test

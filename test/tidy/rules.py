@@ -247,7 +247,7 @@ def keys_are_documented(tree):
     problems, known = [], []
     for path, text in tree.code():
         if path.startswith("src/config/"):
-            for match in re.finditer(r"expect_map\(\{([^}]*)\}\)", text):
+            for match in re.finditer(r"expect_map\(\s*\{([^}]*)\}\)", text):
                 known.append(set(re.findall(r'"(\w+)"', match.group(1))))
                 if known[-1] not in documented.values():
                     keys = ", ".join(sorted(known[-1]))

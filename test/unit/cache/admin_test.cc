@@ -23,6 +23,12 @@ class AdminTest : public testing::Test {
       return size_t{3};
     };
     callbacks.take_events = [](std::string_view) -> Result<size_t> { return size_t{4}; };
+    callbacks.prefetch = [](std::string_view json) -> Result<std::string> {
+      if (json == "bad") return fail(Remedy::kFixInput, "bad body");
+      if (json == "many") return fail(Remedy::kRetryLater, "too many");
+      return std::string("{\"job\":1}\n");
+    };
+    callbacks.prefetch_report = [] { return std::string("{\"jobs\":[]}\n"); };
     auto server = cache::start_admin_server({"127.0.0.1", 0}, token_path, std::move(callbacks));
     ASSERT_TRUE(server);
     server_ = std::move(server.value());
@@ -61,6 +67,24 @@ TEST_F(AdminTest, ChangesAskForTheToken) {
   const ClientAnswer bad = post("/purge", "Bearer " + token, "bad");
   EXPECT_EQ(bad.status, 400);
   EXPECT_EQ(bad.body, "bad body\n");
+}
+
+TEST_F(AdminTest, PrefetchAsksForTheTokenAlsoToLook) {
+  const std::string token = "0123456789abcdef-secret";
+  write_token(token);
+  start(token_path_);
+  const auto look = [&](const std::string& authorization) {
+    RawClient client(server_->port());
+    return client.ask("GET /prefetch HTTP/1.1\r\nHost: x\r\n" + authorization + "\r\n");
+  };
+  EXPECT_EQ(look("").status, 401);
+  EXPECT_EQ(look("Authorization: Bearer " + token + "\r\n").body, "{\"jobs\":[]}\n");
+  EXPECT_EQ(post("/prefetch", "").status, 401);
+  const ClientAnswer started = post("/prefetch", "Bearer " + token);
+  EXPECT_EQ(started.status, 202);
+  EXPECT_EQ(started.body, "{\"job\":1}\n");
+  EXPECT_EQ(post("/prefetch", "Bearer " + token, "bad").status, 400);
+  EXPECT_EQ(post("/prefetch", "Bearer " + token, "many").status, 503);
 }
 
 TEST_F(AdminTest, TheTokenIsReadEachTime) {

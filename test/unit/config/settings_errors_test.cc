@@ -45,16 +45,17 @@ TEST(SettingsErrors, UnknownKeysAndKinds) {
       {"upstreams: a.example\n", "upstreams (line 1): is a single value; write a list: [A, B]"},
       {"upstreams: [a.example]\n",
        "upstreams[0] (line 1): is a single value; write a map with the keys name, hosts, "
-       "protocol, tls, freshness, endpoint or credentialsSecretRef"},
+       "protocol, tls, freshness, endpoint, credentialsSecretRef or writeThrough"},
       {"upstreams:\n- {name: a, host: [a.example]}\n",
        "upstreams[0].host (line 2): is an unknown key; did you mean hosts?"},
       {"upstreams:\n- {name: [a], hosts: [a.example]}\n",
        "upstreams[0].name (line 2): is a list; write a single value"},
-      {"cache: []\n", "cache (line 1): is a list; write a map with the keys memory, tiers or "
+      {"cache: []\n",
+       "cache (line 1): is a list; write a map with the keys memory, tiers or "
        "credentialsDirectory"},
       {"upstreams: [~]\n",
        "upstreams[0] (line 1): is empty; write a map with the keys name, hosts, protocol, tls, "
-       "freshness, endpoint or credentialsSecretRef"},
+       "freshness, endpoint, credentialsSecretRef or writeThrough"},
   });
 }
 
@@ -93,6 +94,22 @@ TEST(SettingsErrors, UpstreamNamesAndHosts) {
   });
 }
 
+TEST(SettingsErrors, Credentials) {
+  expect_messages({
+      {upstream_with("credentialsSecretRef: {name: keys}"),
+       "upstreams[0].credentialsSecretRef (line 2): is for protocol s3; add protocol: s3, or remove it"},
+      {upstream_with("protocol: s3, credentialsSecretRef: keys"),
+       "upstreams[0].credentialsSecretRef (line 2): is a single value; write a map with the key name"},
+      {upstream_with("protocol: s3, credentialsSecretRef: {name: ../keys}"),
+       "upstreams[0].credentialsSecretRef.name (line 2): \"../keys\" is not the name of a Secret; write it as `kubectl "
+       "get secrets` does"},
+      {upstream_with("writeThrough: cache"),
+       "upstreams[0].writeThrough (line 2): needs keys to read with; add credentialsSecretRef, or write none"},
+      {"cache: {credentialsDirectory: keys}\n",
+       "cache.credentialsDirectory (line 1): \"keys\" is not an absolute path; start it with /"},
+  });
+}
+
 TEST(SettingsErrors, UpstreamOptions) {
   expect_messages({
       {upstream_with("protocol: ftp"),
@@ -118,15 +135,6 @@ TEST(SettingsErrors, UpstreamOptions) {
        "upstreams[0].freshness.ttl (line 2): \"-1h\" is not a duration; write for example 90s, 15m, 24h or 7d"},
       {upstream_with("freshness: {ttl: 0}"),
        "upstreams[0].freshness.ttl (line 2): \"0\" is no time at all; write at least 1s"},
-      {upstream_with("credentialsSecretRef: {name: keys}"),
-       "upstreams[0].credentialsSecretRef (line 2): is for protocol s3; add protocol: s3, or remove it"},
-      {upstream_with("protocol: s3, credentialsSecretRef: keys"),
-       "upstreams[0].credentialsSecretRef (line 2): is a single value; write a map with the key name"},
-      {upstream_with("protocol: s3, credentialsSecretRef: {name: ../keys}"),
-       "upstreams[0].credentialsSecretRef.name (line 2): \"../keys\" is not the name of a Secret; write it as `kubectl "
-       "get secrets` does"},
-      {"cache: {credentialsDirectory: keys}\n",
-       "cache.credentialsDirectory (line 1): \"keys\" is not an absolute path; start it with /"},
       {upstream_with("endpoint: minio:9000"),
        "upstreams[0].endpoint (line 2): \"minio:9000\" does not start with http:// or "
        "https://; write http://HOST:PORT or https://HOST:PORT"},

@@ -26,6 +26,7 @@ upstreams:
     endpoint: http://rook-ceph-rgw.rook:8080
     freshness: {ttl: 24h}
     credentialsSecretRef: {name: team-s3-keys}
+    writeThrough: cache
 injection:
   - name: default
     selector: {matchLabels: {nezha.io/inject: "true"}}
@@ -70,6 +71,8 @@ TEST(Settings, ReadsUpstreams) {
   EXPECT_EQ(s3.freshness, (Freshness{Freshness::Mode::kTtl, 24h}));
   EXPECT_EQ(s3.endpoint, (Endpoint{false, "rook-ceph-rgw.rook", 8080}));
   EXPECT_EQ(s3.credentials_secret, "team-s3-keys");
+  EXPECT_TRUE(s3.write_through);
+  EXPECT_FALSE(datasets.write_through);
 }
 
 TEST(Settings, ReadsInjectionRules) {
