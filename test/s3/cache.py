@@ -12,6 +12,7 @@ CONFIGURATION = """\
 listen: {{http: ["{ip}:80"], admin: "{admin}"}}
 cache:
   memory: 512Mi
+  credentialsDirectory: {folder}/keys
   tiers:
     - {{medium: memory, size: 64Mi}}
     - {{medium: nvme, path: {folder}/tier, size: 1Gi}}
@@ -28,8 +29,20 @@ class Cache:
         for server in servers:
             text += f"  - name: {server.name}\n    protocol: s3\n    hosts: [{', '.join(server.hosts)}]\n"
             text += f"    endpoint: {server.twins[1].endpoint}:80\n    freshness: {freshness}\n"
+            text += f"  - name: known-{server.name}\n    protocol: s3\n    hosts: [{server.known_host}]\n"
+            text += f"    endpoint: {server.twins[1].endpoint}:80\n    freshness: {{ttl: 1h}}\n"
+            text += f"    credentialsSecretRef: {{name: {server.name}}}\n"
+            self._mount_keys(server)
         (self.folder / "cache.yaml").write_text(text)
         world.start("nezha-cache", [PROGRAM, "--config", self.folder / "cache.yaml"], f"{CACHE_IP}:80")
+
+    def _mount_keys(self, server):
+        folder = self.folder / "keys" / server.name
+        folder.mkdir(parents=True)
+        (folder / "accessKeyId").write_text(server.owner["access"])
+        (folder / "secretAccessKey").write_text(server.owner["secret"])
+        readers = (server.other, server.revoked)
+        (folder / "readers").write_text("".join(f"{user['access']} {user['secret']}\n" for user in readers))
 
     def metrics_text(self):
         return self._world.direct.run(["curl", "-sS", "--fail", f"http://{ADMIN}/metrics"])

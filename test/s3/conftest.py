@@ -50,7 +50,7 @@ def world(tmp_path_factory):
 @pytest.fixture(scope="session")
 def servers(world):
     made = {kind.name: kind(world) for kind in (Moto, Versitygw)}
-    world.names({name: server.twins[0].ip for server in made.values() for name in server.hosts})
+    world.names({name: server.twins[0].ip for server in made.values() for name in [*server.hosts, server.known_host]})
     return made
 
 

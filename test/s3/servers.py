@@ -60,9 +60,12 @@ class Twin:
 
 
 class Server:
-    """A kind of server: `host` is what clients call it, `hosts` all its names, `owner` who owns both buckets."""
+    """A kind of server: `host` is what clients call it, `hosts` all its names, `owner` who owns both buckets.
 
-    name = host = ""
+    By the name `known_host` the cache has the keys of all users, and asks again after a while only.
+    """
+
+    name = host = known_host = ""
     first_ip = first_port = 0
 
     def __init__(self, world):
@@ -102,6 +105,7 @@ class Moto(Server):
     """Verifies V4 signatures in headers; signed URLs are not verified. Users have no rights but by their policies."""
 
     name, host = "moto", "s3.eu-west-1.amazonaws.com"
+    known_host = "s3-eu-west-1.amazonaws.com"
     first_ip, first_port = 2, 5100
 
     def version(self):
@@ -129,6 +133,7 @@ class Versitygw(Server):
     """Verifies V4 signatures in headers and in URLs; a bucket is its owner's alone."""
 
     name, host = "versitygw", "s3.lab.example"
+    known_host = "known-s3.example"
     first_ip, first_port = 4, 5200
 
     @property

@@ -1,9 +1,11 @@
 """Who may not read an object directly may not read it through the cache: cold, warm, or on its way to the owner.
 
-Requests are signed once and sent twice, byte for byte the same: to the server, and to the cache.
+Requests are signed once and sent twice, byte for byte the same: to the server, and to the cache. By the server's other
+name the cache has the keys of all users.
 """
 
 import pytest
+from clients.process import CLIENTS, Client
 
 SIZE = 2_000_000
 HELD = 400_000
@@ -98,8 +100,9 @@ URLS = {
     "signed URL without its signature": (by_url(change=lambda url, *_: url.partition("&X-Amz-Signature")[0]), False),
 }
 CASES = [
-    pytest.param(server, name, request, may, state, id=f"{server}-{name}-{state}".replace(" ", "-"))
+    pytest.param(server, known, name, request, may, state, id=f"{server}{known}-{name}-{state}".replace(" ", "-"))
     for server, cases in (("moto", FIELDS), ("versitygw", {**FIELDS, **URLS}))
+    for known in ("", "-known")
     for name, (request, may) in cases.items()
     for state in STATES
     if not (may and state == "being fetched")  # it would wait for the rest, as it does directly
@@ -128,9 +131,8 @@ def revoked(servers, owners, pairs):
             server.revoke(twin)
 
 
-def brought_into(state, server, key, servers, pairs):
+def brought_into(state, server, key, owner, servers):
     """Brings the object into the state in the cache; returns what ends it."""
-    owner = pairs("boto3", server).cached
     if state == "cold":
         return lambda: None
     gate = servers[server].twins[1].gate
@@ -149,14 +151,30 @@ def brought_into(state, server, key, servers, pairs):
     return end
 
 
-@pytest.mark.parametrize(("server", "name", "request_of", "may", "state"), CASES)
-def test_gets_what_the_server_says(servers, pairs, put, signers, revoked, server, name, request_of, may, state):
-    key, other_key = (f"tenants/{name}/{state}/{part}".replace(" ", "-") for part in ("object", "second"))
+@pytest.fixture(scope="module")
+def owner_by_known_name(servers, world):
+    kind = CLIENTS["boto3"]
+    made = {
+        name: Client(kind, world.cached, f"http://{server.known_host}", "team-data", server.owner)
+        for name, server in servers.items()
+    }
+    yield made
+    for one in made.values():
+        one.end()
+
+
+@pytest.mark.parametrize(("server", "known", "name", "request_of", "may", "state"), CASES)
+def test_gets_what_the_server_says(
+    servers, pairs, put, signers, revoked, owner_by_known_name, server, known, name, request_of, may, state
+):
+    key, other_key = (f"tenants{known}/{name}/{state}/{part}".replace(" ", "-") for part in ("object", "second"))
     put(server, key, SIZE)
     put(server, other_key, SIZE)
-    request = request_of(signers[server], servers[server].endpoint, key, other_key)
+    endpoint = f"http://{servers[server].known_host}" if known else servers[server].endpoint
+    request = request_of(signers[server], endpoint, key, other_key)
     nobody = pairs("boto3", server, "nobody")
-    end = brought_into(state, server, key, servers, pairs)
+    owner = owner_by_known_name[server] if known else pairs("boto3", server).cached
+    end = brought_into(state, server, key, owner, servers)
     try:
         direct, cached = (answer["value"] for answer in nobody.ask("ask_url", **request))
     finally:
@@ -164,4 +182,16 @@ def test_gets_what_the_server_says(servers, pairs, put, signers, revoked, server
     assert (cached["status"], cached.get("code")) == (direct["status"], direct.get("code"))
     assert cached.get("sha256") == direct.get("sha256")
     assert (direct["status"] < 300) == may, direct
-    assert pairs("boto3", server).cached.must("read", key=key)["size"] == SIZE, "what was refused changed the object"
+    assert owner.must("read", key=key)["size"] == SIZE, "what was refused changed the object"
+
+
+@pytest.mark.parametrize("server", ["moto", "versitygw"])
+def test_a_known_reader_is_not_asked_for_again(servers, put, signers, owner_by_known_name, cache, server):
+    put(server, "tenants-known/again", SIZE)
+    owner = owner_by_known_name[server]
+    log = servers[server].twins[1].gate.log
+    owner.must("read", key="tenants-known/again")
+    before = log.read_bytes().count(b"tenants-known/again")
+    for _ in range(3):
+        assert owner.must("read", key="tenants-known/again")["size"] == SIZE
+    assert log.read_bytes().count(b"tenants-known/again") == before
