@@ -114,10 +114,10 @@ net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange, std::unique_ptr<Ran
   by_pieces_ =
       head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
   if (!by_pieces_) more.reset();
-  Result<void> result = co_await read_all(pool, *exchange.connection, more.get());
+  Result<void> result = co_await read_all(pool, exchange, more.get());
   if (!result) refuse_readers(result.error());
   co_await writing_done(0);
-  if (result && exchange.head.keep_alive && exchange.connection->body_done())
+  if (result && exchange.connection && exchange.connection->body_done() && exchange.head.keep_alive)
     pool.release(exchange.origin, std::move(exchange.connection));
   exchange.connection.reset();
   if (result && storing()) co_await publish_whole();

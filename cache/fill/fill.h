@@ -32,6 +32,7 @@ struct FillDeps {
   obs::Counter& stored_bytes;
   obs::Counter& incomplete;
   obs::Counter& not_admitted;
+  obs::Counter& parts;
 };
 
 class Fill : public std::enable_shared_from_this<Fill> {
@@ -78,7 +79,7 @@ class Fill : public std::enable_shared_from_this<Fill> {
 
   const char* decide_to_store();
   // lanes.cc: from where the bytes come.
-  net::Task<Result<void>> read_all(UpstreamPool& pool, Connection& connection, RangeSource* more);
+  net::Task<Result<void>> read_all(UpstreamPool& pool, Exchange& exchange, RangeSource* more);
   net::Task<Result<void>> read_first(UpstreamPool& pool, Connection& connection, http::ByteRange part);
   net::Task<Result<void>> read_part(UpstreamPool& pool, Connection& connection, http::ByteRange& left);
   net::Task<Result<void>> read_end(UpstreamPool& pool, Connection& connection);

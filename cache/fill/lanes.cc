@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kFirstPause{100};
 
 }  // namespace
 
-net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connection, RangeSource* more) {
+net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Exchange& exchange, RangeSource* more) {
   constexpr uint64_t kNoEnd = std::numeric_limits<uint64_t>::max();
   lanes_running_ = more ? lanes_wanted() : 0;
   {
@@ -32,10 +32,11 @@ net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Connection& connectio
   for (size_t i = 0; i < lanes_running_; ++i) lanes.spawn(run_spawned_lane(pool, *more));
   Result<void> result = ok();
   if (first)
-    result = co_await read_first(pool, connection, *first);
+    result = co_await read_first(pool, *exchange.connection, *first);
   else
-    result = co_await read_end(pool, connection);
+    result = co_await read_end(pool, *exchange.connection);
   if (in_lanes_) {
+    if (!exchange.connection->body_done()) exchange.connection.reset();
     co_await run_lane(pool, *more);
     co_await lanes_done(lanes);
     std::lock_guard lock(mutex_);
@@ -134,6 +135,7 @@ net::Task<Result<void>> Fill::fetch_part(UpstreamPool& pool, RangeSource& more, 
   lanes_changed_.notify_all();
   NEZHA_CO_DO(co_await read_part(pool, *exchange.connection, left));
   if (left.size_bytes() > 0) co_return fail(Remedy::kRetryLater, "a part is not as long as its head said");
+  deps_.parts.add();
   if (exchange.head.keep_alive && exchange.connection->body_done())
     pool.release(exchange.origin, std::move(exchange.connection));
   co_return ok();

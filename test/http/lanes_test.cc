@@ -82,6 +82,7 @@ TEST_F(Lanes, FetchAlignedPartsOfOneVersionWithTheirOwnKeys) {
     EXPECT_EQ(std::stoull(range.substr(6)) % kPartBytes, 0u) << range;
   }
   EXPECT_GE(ranges.size(), 3u);
+  EXPECT_EQ(cache_->metric("nezha_cache_fetched_parts_total"), static_cast<double>(ranges.size()));
 }
 
 TEST_F(Lanes, AFirstConnectionThatHangsIsNotWaitedForBeyondItsPart) {
