@@ -137,6 +137,17 @@ TEST_F(KnownKeys, AKeyThatIsTakenAwayIsUnknown) {
   EXPECT_TRUE(eventually([&] { return asked(ask(own_)); }));
 }
 
+TEST_F(KnownKeys, AreServedWhileTheSourceIsDownAndNobodyElseIs) {
+  warm_up(reader_);
+  origin_.set_handler([](OriginConnection& connection, const RecordedRequest&) { connection.reset(); });
+  EXPECT_FALSE(asked(ask(reader_)));
+  for (const auto& request : {ask(own_), ask(stranger_), get("/b/x")}) {
+    const ClientAnswer answer = cache_->ask(request);
+    EXPECT_EQ(answer.status, 502);
+    EXPECT_EQ(answer.body.find("the bytes"), std::string::npos);
+  }
+}
+
 class KnownKeysImmutable : public KnownKeys {
  protected:
   KnownKeysImmutable() : KnownKeys(Mode::kImmutable) {}
