@@ -145,8 +145,15 @@ cache::AdminCallbacks callbacks_for(const cache::Store& store, const cache::Serv
     read_gauges(store, server, metrics);
     return metrics.expose();
   };
-  out.purge = [&](std::string_view json) { return purger.purge(json); };
-  out.take_events = [&](std::string_view json) { return purger.take_events(json); };
+  out.purge = [&](std::string_view json) -> Result<std::string> {
+    NEZHA_TRY(const size_t count, purger.purge(json));
+    return "{\"purged\": " + std::to_string(count) + "}\n";
+  };
+  out.take_events = [&](std::string_view json) -> Result<std::string> {
+    NEZHA_TRY(const auto taken, purger.take_events(json));
+    return "{\"purged\": " + std::to_string(taken.purged) +
+           ", \"notUnderstood\": " + std::to_string(taken.not_understood) + "}\n";
+  };
   out.prefetch = [&](std::string_view json) { return prefetcher.start(json); };
   out.prefetch_report = [&] { return prefetcher.report(); };
   return out;

@@ -133,10 +133,10 @@ class HttplibAdmin final : public AdminServer {
   }
 
   void change(const httplib::Request& request, httplib::Response& response,
-              const std::function<Result<size_t>(std::string_view)>& what) const {
-    const Result<size_t> done = what(request.body);
+              const std::function<Result<std::string>(std::string_view)>& what) const {
+    const Result<std::string> done = what(request.body);
     if (!done) return refuse(response, done.error().remedy == Remedy::kFixInput ? 400 : 500, done.error().message);
-    response.set_content("{\"purged\": " + std::to_string(done.value()) + "}\n", "application/json");
+    response.set_content(done.value(), "application/json");
   }
 
   AdminCallbacks callbacks_;

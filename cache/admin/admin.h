@@ -2,11 +2,12 @@
 //   GET /healthz  200 while the process runs
 //   GET /readyz   200 when requests are served, else 503 with what is missing, one line
 //   GET /metrics  Prometheus text
-//   POST /purge, POST /events/s3  what cache/purge/purge.h does with the body; 200 {"purged": N}
+//   POST /purge, POST /events/s3  what cache/purge/purge.h does with the body; 200 with its JSON
 //   POST /prefetch, GET /prefetch  cache/prefetch/prefetch.h: begins a job, tells how far jobs are
 // The last two lines ask for the token of the file `listen.adminTokenFile`, which is read for each request:
 // `Authorization: Bearer TOKEN`, or Basic with the token as the password. 401 without it, 403 when there is no such
-// file configured. Threads: start and destroy from one thread; the callbacks are called from the server's threads.
+// file configured.
+// Threads: start and destroy from one thread; the callbacks are called from the server's threads.
 #pragma once
 
 #include <functional>
@@ -27,10 +28,10 @@ class AdminServer {
 struct AdminCallbacks {
   std::function<std::string()> not_ready_because;  // empty: ready
   std::function<std::string()> metrics;
-  // How many paths were dropped; kFixInput: the body is wrong. They may block.
-  std::function<Result<size_t>(std::string_view json)> purge;
-  std::function<Result<size_t>(std::string_view json)> take_events;
-  std::function<Result<std::string>(std::string_view json)> prefetch;  // the answer, JSON
+  // The answers, as JSON; kFixInput: the body is wrong. They may block.
+  std::function<Result<std::string>(std::string_view json)> purge;
+  std::function<Result<std::string>(std::string_view json)> take_events;
+  std::function<Result<std::string>(std::string_view json)> prefetch;
   std::function<std::string()> prefetch_report;
 };
 

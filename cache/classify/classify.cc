@@ -5,6 +5,7 @@
 #include <span>
 
 #include "nezha/base/text.h"
+#include "nezha/s3/object.h"
 
 namespace nezha::cache {
 namespace {
@@ -92,12 +93,18 @@ bool carries_credentials(const http::Fields& fields) {
   return found;
 }
 
+bool is_form(const http::Fields& fields) {
+  const std::string_view type = fields.find("Content-Type").value_or("");
+  return iequals(trim(type.substr(0, type.find(';'))), "multipart/form-data");
+}
+
 bool is_safe(std::string_view method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE";
 }
 
-std::string_view parameter_name(std::string_view parameter) {
-  return parameter.substr(0, std::min(parameter.find('='), parameter.size()));
+// Decoded: servers do not tell `?%64elete` from `?delete`.
+std::string parameter_name(std::string_view parameter) {
+  return s3::percent_decode(parameter.substr(0, std::min(parameter.find('='), parameter.size())));
 }
 
 bool has_parameter(std::string_view query, std::string_view wanted) {
@@ -135,8 +142,8 @@ const char* pass_reason(const http::RequestHead& head, const Classified& out, st
   if (head.fields.has("X-Amz-Server-Side-Encryption-Customer-Algorithm")) return "sse-c";
   if (out.upstream->protocol == config::Protocol::kS3) {
     if (names_sub_resource(query)) return "s3-sub-resource";
-    if (!query.empty() &&
-        (query.find("prefix=") != std::string_view::npos || query.find("delimiter=") != std::string_view::npos))
+    const std::string decoded = s3::percent_decode(query);
+    if (decoded.find("prefix=") != std::string::npos || decoded.find("delimiter=") != std::string::npos)
       return "s3-listing";
   }
   return "";
@@ -265,8 +272,10 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
     out.kind = Classified::Kind::kPass;
     out.reason = "method";
     out.invalidates = !is_safe(head.method);
-    out.bulk_delete = head.method == "POST" && upstream->protocol == config::Protocol::kS3 &&
-                      has_parameter(target.query, "delete") && head.framing.kind != http::Framing::Kind::kNone;
+    const bool post = head.method == "POST" && upstream->protocol == config::Protocol::kS3 &&
+                      head.framing.kind != http::Framing::Kind::kNone;
+    out.bulk_delete = post && has_parameter(target.query, "delete");
+    out.form_upload = post && !out.bulk_delete && is_form(head.fields);
     return out;
   }
   out.control = http::parse_cache_control(head.fields);

@@ -55,6 +55,7 @@ struct Classified {
   std::string reason;        // kRefuse: body text; kPass: Cache-Status detail
   bool invalidates = false;  // kPass: an unsafe method, or one whose safety is not known (RFC 9111 §4.4)
   bool bulk_delete = false;  // kPass: S3's DeleteObjects, whose body names what it is about
+  bool form_upload = false;  // kPass: a POST to S3 whose form names the object it writes
   const config::Upstream* upstream = nullptr;
   Origin origin;
   CacheKey key;

@@ -19,40 +19,64 @@ struct Parts {
   std::string host, port, path;
 };
 
-std::vector<std::string> ports_like(const std::string& port) {
+// Behind whose hosts the same object is stored. One server behind `endpoint:` takes requests to every port.
+std::vector<std::string> ports_like(const std::string& port, bool one_server) {
+  if (port.empty() && one_server) return {""};
   if (port.empty() || port == kHttps) return {"", std::string(kHttps)};
-  return {port};
+  return one_server ? std::vector<std::string>{port, ""} : std::vector<std::string>{port};
 }
 
-void add(std::vector<std::string>& out, std::string path) {
-  if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
+std::vector<std::string> spelled(const std::string& path) {
+  std::vector<std::string> out{path};
+  if (path.empty()) return out;
+  for (const auto& key : s3::spellings(s3::ObjectKey(s3::percent_decode(std::string_view(path).substr(1)))))
+    out.push_back("/" + key);
+  return out;
 }
 
-bool lists(const config::Upstream& upstream, const std::string& host) {
-  return std::any_of(upstream.hosts.begin(), upstream.hosts.end(),
-                     [&](const auto& each) { return each.get() == host; });
+// An object may be addressed as this path of this host.
+using Address = std::pair<std::string, std::string>;
+
+void add_s3_addresses(const Parts& parts, const config::Upstream& upstream, std::vector<Address>& out) {
+  const bool one_server = upstream.endpoint.has_value();
+  // Path-style: /BUCKET/KEY.
+  const size_t slash = parts.path.find('/', 1);
+  const bool has_key = slash != std::string::npos;
+  const std::string bucket_dot = has_key ? parts.path.substr(1, slash - 1) + "." : "";
+  // Virtual-hosted: BUCKET.HOST. A bucket's name may have dots.
+  std::vector<std::pair<std::string, std::string>> under;  // HOST, /BUCKET/KEY
+  for (size_t dot = parts.host.find('.'); dot != std::string::npos; dot = parts.host.find('.', dot + 1))
+    under.emplace_back(parts.host.substr(dot + 1), "/" + parts.host.substr(0, dot) + parts.path);
+  for (const auto& each : upstream.hosts) {
+    const std::string& host = each.get();
+    const bool hosts_it = has_key && host.starts_with(bucket_dot);
+    if (hosts_it && (one_server || host == bucket_dot + parts.host)) out.emplace_back(host, parts.path.substr(slash));
+    for (const auto& [outer, path] : under) {
+      if (one_server || host == outer) out.emplace_back(host, path);
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<std::string> paths_of_write(const std::string& path, const config::Upstream& upstream) {
-  std::vector<std::string> out{path};
-  if (upstream.protocol != config::Protocol::kS3) return out;
   const Parts parts(path);
-  for (const auto& port : ports_like(parts.port)) {
-    add(out, parts.host + port + parts.path);
-    // Path-style: /BUCKET/KEY.
-    const size_t slash = parts.path.find('/', 1);
-    if (slash != std::string::npos) {
-      const std::string hosted = parts.path.substr(1, slash - 1) + "." + parts.host;
-      if (lists(upstream, hosted)) add(out, hosted + port + parts.path.substr(slash));
-    }
-    // Virtual-hosted: BUCKET.HOST. A bucket's name may have dots.
-    for (size_t dot = parts.host.find('.'); dot != std::string::npos; dot = parts.host.find('.', dot + 1)) {
-      const std::string host = parts.host.substr(dot + 1);
-      if (lists(upstream, host)) add(out, host + port + "/" + parts.host.substr(0, dot) + parts.path);
+  const bool one_server = upstream.endpoint.has_value(), is_s3 = upstream.protocol == config::Protocol::kS3;
+  std::vector<Address> addresses{{parts.host, parts.path}};
+  for (const auto& host : upstream.hosts) {
+    if (one_server) addresses.emplace_back(host.get(), parts.path);
+  }
+  if (is_s3) add_s3_addresses(parts, upstream, addresses);
+  std::vector<std::string> out{path};
+  const std::vector<std::string> ports =
+      is_s3 || one_server ? ports_like(parts.port, one_server) : std::vector<std::string>{parts.port};
+  for (const auto& [host, raw] : addresses) {
+    for (const auto& spelling : is_s3 ? spelled(raw) : std::vector<std::string>{raw}) {
+      for (const auto& port : ports) out.push_back(host + port + spelling);
     }
   }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 

@@ -11,8 +11,9 @@
 
 namespace nezha::cache {
 
-// `path` itself, and the other paths of the same object: with the same spelling of the key, under the other hosts that
-// the upstream lists (`BUCKET.HOST` beside `HOST`) and the other scheme. For other protocols: `path` alone.
+// `path` itself, and the other paths of the same object: in the usual spellings of its key, under the other hosts that
+// the upstream lists (`BUCKET.HOST` beside `HOST`) and the other scheme. With `endpoint:`, which is one server, under
+// all hosts of the upstream. For other protocols: `path`, and with `endpoint:` the same under all hosts.
 std::vector<std::string> paths_of_write(const std::string& path, const config::Upstream& upstream);
 
 // All paths of an object by its name. `ports`: that requests name in Host, beside those of the schemes.

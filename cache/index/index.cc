@@ -11,6 +11,8 @@ namespace nezha::cache {
 namespace {
 
 constexpr uint8_t kReadsMax = 7;
+constexpr size_t kSliceEntries = 256;
+constexpr size_t kSliceBuckets = 4096;  // most may be empty
 
 uint64_t head_cost(const StoredHead& head) {
   return sizeof(StoredHead) + head.fields.memory_bytes() + head.lines.capacity() + head.partial_lines.capacity() +
@@ -19,8 +21,10 @@ uint64_t head_cost(const StoredHead& head) {
 
 }  // namespace
 
+uint64_t hash_of_path(std::string_view path) { return XXH3_64bits(path.data(), path.size()); }
+
 KeyHash hash_of(const CacheKey& key) {
-  const uint64_t path = XXH3_64bits(key.path.data(), key.path.size());
+  const uint64_t path = hash_of_path(key.path);
   return {path, XXH3_64bits_withSeed(key.query.data(), key.query.size(), path)};
 }
 
@@ -223,18 +227,34 @@ std::vector<Index::Entry> Index::entries(const KeyHash& hash) {
   return out;
 }
 
-Index::Contents Index::contents(size_t at) {
+std::vector<std::string> Index::filling(size_t at) {
   Shard& shard = shards_[at];
-  Contents out;
+  std::vector<std::string> out;
   std::lock_guard lock(shard.mutex);
-  for (const auto& [path, generation] : shard.generations) {
-    if (!generation.has_head) continue;
-    Entry entry{generation.id, {}, generation.revision, generation.head};
-    if (!entry.head) entry.record = tiers_[generation.head_record.tier()]->pin(generation.head_record);
-    out.stored.emplace_back(KeyHash{path, generation.query}, std::move(entry));
-  }
-  for (const auto& [path, ticket] : shard.fills) out.filling.push_back(ticket->path);
+  for (const auto& [path, ticket] : shard.fills) out.push_back(ticket->path);
   return out;
+}
+
+bool Index::next_slice(Cursor& cursor, std::vector<std::pair<KeyHash, Entry>>& into) {
+  Shard& shard = shards_[cursor.shard];
+  into.clear();
+  std::lock_guard lock(shard.mutex);
+  const Map& all = shard.generations;
+  if (cursor.buckets != all.bucket_count()) {  // it grew: everything lies elsewhere
+    cursor.buckets = all.bucket_count();
+    cursor.bucket = 0;
+  }
+  const size_t end = std::min(cursor.buckets, cursor.bucket + kSliceBuckets);
+  for (; cursor.bucket < end && into.size() < kSliceEntries; ++cursor.bucket) {
+    for (auto it = all.begin(cursor.bucket); it != all.end(cursor.bucket); ++it) {
+      const Generation& generation = it->second;
+      if (!generation.has_head) continue;
+      Entry entry{generation.id, {}, generation.revision, generation.head};
+      if (!entry.head) entry.record = tiers_[generation.head_record.tier()]->pin(generation.head_record);
+      into.emplace_back(KeyHash{it->first, generation.query}, std::move(entry));
+    }
+  }
+  return cursor.bucket < cursor.buckets;
 }
 
 bool Index::insert(const FillTicket& ticket, const Place& record, const StoredHeadPtr& head) {

@@ -24,6 +24,7 @@
 namespace nezha::cache {
 
 KeyHash hash_of(const CacheKey& key);
+uint64_t hash_of_path(std::string_view path);  // KeyHash::path
 
 // A piece of a representation and where it is kept.
 struct Extent {
@@ -87,13 +88,17 @@ class Index {
     StoredHeadPtr head;
   };
   std::vector<Entry> entries(const KeyHash& hash);
-  // All generations of one shard, and the paths of its fills, as of one moment.
   static constexpr size_t kShards = 64;
-  struct Contents {
-    std::vector<std::pair<KeyHash, Entry>> stored;
-    std::vector<std::string> filling;
+  // The paths of one shard's fills.
+  std::vector<std::string> filling(size_t shard);
+  // All generations of one shard, a slice at a time, so that nobody waits long for the lock: what is there at the first
+  // call, and stays, is in one of them; some may come twice. False: this was the last.
+  struct Cursor {
+    size_t shard = 0;
+    size_t bucket = 0;   // where the next slice begins
+    size_t buckets = 0;  // that there were
   };
-  Contents contents(size_t shard);
+  bool next_slice(Cursor& cursor, std::vector<std::pair<KeyHash, Entry>>& into);
   // Adds a generation without bytes. False for a doomed ticket.
   bool insert(const FillTicket& ticket, const Place& record, const StoredHeadPtr& head);
   // Puts a new head into a generation: in memory alone when there is no `record`. False when the generation is gone.

@@ -12,15 +12,6 @@ namespace {
 
 using Upstreams = std::vector<config::Upstream>;
 
-Result<const config::Upstream*> upstream_of(const Routes& routes, const PurgeRequest& request) {
-  const config::Upstream* found = request.scope == PurgeRequest::Scope::kHost
-                                      ? routes.find(request.name)
-                                      : routes.settings().find_upstream(UpstreamName(request.name));
-  if (found) return found;
-  return fail(Remedy::kFixInput, "\"" + printable(request.name, 80) + "\" is no configured " +
-                                     (request.scope == PurgeRequest::Scope::kHost ? "host" : "upstream"));
-}
-
 std::string_view host_of(std::string_view path) { return path.substr(0, path.find_first_of(":/")); }
 
 Store::PathPredicate in_upstream(const config::Upstream& upstream) {
@@ -85,11 +76,13 @@ Result<size_t> Purger::purge(std::string_view json) {
   } else if (request.scope == PurgeRequest::Scope::kBucket) {
     const s3::ObjectName object{s3::BucketName(request.name), s3::ObjectKey(request.text)};
     count = store_.purge(paths_everywhere(object, upstreams, ports_));
+  } else if (request.scope == PurgeRequest::Scope::kHost) {
+    count = store_.purge_if(on_host(request.name, request.text, request.prefix));
   } else {
-    NEZHA_TRY(const config::Upstream* upstream, upstream_of(*routes, request));
-    count = store_.purge_if(request.scope == PurgeRequest::Scope::kUpstream
-                                ? in_upstream(*upstream)
-                                : on_host(request.name, request.text, request.prefix));
+    const config::Upstream* upstream = routes->settings().find_upstream(UpstreamName(request.name));
+    if (!upstream)
+      return fail(Remedy::kFixInput, "\"" + printable(request.name, 80) + "\" is no configured upstream");
+    count = store_.purge_if(in_upstream(*upstream));
   }
   purged_.add(static_cast<double>(count));
   log_.info("purged", {{"name", printable(request.name, 200)},
@@ -98,18 +91,21 @@ Result<size_t> Purger::purge(std::string_view json) {
   return count;
 }
 
-Result<size_t> Purger::take_events(std::string_view json) {
-  NEZHA_TRY(const auto objects, s3::parse_event_notification(json));
+Result<Purger::TakenEvents> Purger::take_events(std::string_view json) {
+  NEZHA_TRY(const auto events, s3::parse_event_notification(json));
   const std::shared_ptr<const Routes> routes = routes_.current();
   std::vector<std::string> paths;
-  for (const auto& object : objects) {
+  for (const auto& object : events.named) {
     const auto more = paths_everywhere(object, routes->settings().upstreams, ports_);
     paths.insert(paths.end(), more.begin(), more.end());
   }
   const size_t count = store_.purge(paths);
-  events_.add(static_cast<double>(objects.size()));
+  events_.add(static_cast<double>(events.named.size()));
   purged_.add(static_cast<double>(count));
-  return count;
+  if (events.not_understood > 0)
+    log_.warning("an event notification has records that name no object",
+                 {{"records", std::to_string(events.not_understood)}});
+  return TakenEvents{count, events.not_understood};
 }
 
 }  // namespace nezha::cache

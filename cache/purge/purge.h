@@ -18,9 +18,15 @@ class Purger {
   // `ports`: that clients may name in Host, beside 80 and 443. All references outlive it.
   Purger(Store& store, const RouteStore& routes, std::vector<uint16_t> ports, obs::Log& log, obs::Metrics& metrics);
 
-  // How many paths were dropped. Fails with kFixInput: the body is wrong, or names what is not configured.
+  // How many paths were dropped. Fails with kFixInput: the body is wrong, or names an upstream that is not configured.
+  // A host need not be: what was stored while it was may be still there.
   Result<size_t> purge(std::string_view json);
-  Result<size_t> take_events(std::string_view json);
+  // Of several records those that are understood count. Fails with kFixInput: none is.
+  struct TakenEvents {
+    size_t purged = 0;          // paths
+    size_t not_understood = 0;  // records
+  };
+  Result<TakenEvents> take_events(std::string_view json);
 
  private:
   Store& store_;

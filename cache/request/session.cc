@@ -573,7 +573,7 @@ net::Task<> Session::invalidate_written() {
 // Relays both ways; nothing is stored.
 net::Task<Session::Step> Session::pass() {
   std::optional<BulkDelete> bulk_delete;
-  if (classified_.bulk_delete) bulk_delete.emplace(deps_, client_, request(), classified_);
+  if (classified_.bulk_delete || classified_.form_upload) bulk_delete.emplace(deps_, client_, request(), classified_);
   co_await invalidate_written();
   const http::RequestHead asked = upstream_request(request(), nullptr, deps_.loop_id);
   RequestSide* const side = bulk_delete ? static_cast<RequestSide*>(&*bulk_delete) : &client_;
@@ -581,7 +581,8 @@ net::Task<Session::Step> Session::pass() {
   // Again behind the write: a fill that began between our first invalidation and the write may hold the old bytes.
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
   co_await invalidate_written();
-  if (bulk_delete) co_await bulk_delete->invalidate(done && done.value().head.status >= 300);
+  const int answered = done ? done.value().head.status : 0;
+  if (bulk_delete) co_await bulk_delete->invalidate(answered);
   if (!done && client_.broke()) {
     co_await client_.refuse(400, done.error().message, "detail=bad-request-body");
     co_return Step::kDone;

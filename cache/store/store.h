@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -113,12 +114,17 @@ class Store {
   net::Task<> keep_or_drop(const CacheKey& key, StoredHeadPtr old_head, StoredHeadPtr new_head);
   // Drops everything under the paths, with every query and variant, and dooms their fills.
   net::Task<> invalidate(std::vector<std::string> paths);
+  // The same for very many, by hash_of_path(); a worker does all of it. Borrows them.
+  net::Task<> invalidate_hashed(std::span<const uint64_t> path_hashes);
   using PathPredicate = std::function<bool(const std::string& path)>;
-  // The same for every path that matches, stored or on its way; reads each stored head. How many there were.
-  net::Task<size_t> invalidate_if(PathPredicate matches);
+  // The same for every path that matches, stored or on its way; reads each stored head. Those who ask while it is being
+  // done for others wait, and it is done once for all of them.
+  net::Task<> invalidate_if(PathPredicate matches);
   // Both for callers that are no coroutines. Block.
   size_t purge(const std::vector<std::string>& paths);
   size_t purge_if(const PathPredicate& matches);
+  // How often all stored heads were read for a predicate.
+  uint64_t scans() const { return scans_; }
   // Drops one generation.
   net::Task<> drop(const CacheKey& key, StoredHeadPtr head);
 
@@ -167,9 +173,16 @@ class Store {
   void forbid(RecordKind kind, const KeyHash& hash, uint64_t generation, bool durable);
   void forbid_in(Tier& tier, const Record& tombstone, bool durable);
   static bool takes_tombstones(const Tier& tier);
-  std::vector<Record> forget_paths(const std::vector<std::string>& paths);
+  std::vector<Record> forget_paths(std::span<const uint64_t> path_hashes);
+  size_t purge_hashed(std::span<const uint64_t> path_hashes);
   void forbid_paths(const std::vector<Record>& tombstones);
-  std::vector<std::string> paths_in(size_t shard, const PathPredicate& matches);
+  std::vector<uint64_t> paths_in(size_t shard, const PathPredicate& matches);
+  struct Scan {  // somebody who waits for one
+    PathPredicate matches;
+    std::atomic<bool> done{false};
+    net::Notification ended;
+  };
+  void scan_while_wanted();
   Tier* forbid_evicted(const KeyHash& hash, uint64_t generation);  // a tier without room for it, or null
   void abandon(Tier& tier, const std::string& reason);
   void report_not_removed(const Tier& tier);
@@ -189,6 +202,10 @@ class Store {
   std::array<std::mutex, 64> open_mutexes_;                   // by key: generations of one object open one by one
   std::atomic<uint64_t> fill_bytes_{0};
   std::atomic<uint64_t> cold_loads_{0};
+  std::atomic<uint64_t> scans_{0};
+  std::mutex scans_mutex_;
+  std::vector<std::shared_ptr<Scan>> scans_wanted_;
+  bool scanning_ = false;  // a worker is at it, and looks for further ones behind that
 
   std::mutex promotions_mutex_;
   std::condition_variable_any promotions_changed_;

@@ -41,18 +41,23 @@ void add(std::vector<ObjectName>& out, const std::string& bucket, std::string ke
   if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(std::move(name));
 }
 
-Result<void> read_records(const json& records, std::vector<ObjectName>& out) {
+Result<EventObjects> read_records(const json& records) {
+  EventObjects out;
   if (!records.is_array()) return fail(Remedy::kFixInput, "Records is no list");
   for (const json& record : records) {
     if (!is_news(text_at(record, "eventName"))) continue;
     const json& s3 = at(record, "s3");
     const std::string bucket = text_at(at(s3, "bucket"), "name"), key = text_at(at(s3, "object"), "key");
-    if (bucket.empty() || key.empty())
-      return fail(Remedy::kFixInput, "a record names no s3.bucket.name or s3.object.key");
-    add(out, bucket, query_decode(key));
-    add(out, bucket, key);
+    if (bucket.empty() || key.empty()) {
+      ++out.not_understood;
+      continue;
+    }
+    add(out.named, bucket, query_decode(key));
+    add(out.named, bucket, key);
   }
-  return ok();
+  if (out.named.empty() && out.not_understood > 0)
+    return fail(Remedy::kFixInput, "a record names no s3.bucket.name or s3.object.key");
+  return out;
 }
 
 Result<json> parse(std::string_view text) {
@@ -64,20 +69,17 @@ Result<json> parse(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<ObjectName>> parse_event_notification(std::string_view text) {
-  std::vector<ObjectName> out;
+Result<EventObjects> parse_event_notification(std::string_view text) {
+  EventObjects out;
   NEZHA_TRY(json document, parse(text));
   for (int envelope = 0; envelope < kEnvelopesMax && document.is_object(); ++envelope) {
-    if (document.contains("Records")) {
-      NEZHA_TRY(read_records(document["Records"], out));
-      return out;
-    }
+    if (document.contains("Records")) return read_records(document["Records"]);
     if (text_at(document, "Event") == "s3:TestEvent") return out;
     if (document.contains("detail")) {
       const json& detail = document["detail"];
       const std::string bucket = text_at(at(detail, "bucket"), "name"), key = text_at(at(detail, "object"), "key");
       if (bucket.empty() || key.empty()) return fail(Remedy::kFixInput, "detail names no bucket.name or object.key");
-      if (is_news(text_at(document, "detail-type"))) add(out, bucket, key);
+      if (is_news(text_at(document, "detail-type"))) add(out.named, bucket, key);
       return out;
     }
     if (text_at(document, "Type") != "Notification") break;

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "nezha/net/async.h"
 #include "nezha/obs/log.h"
 #include "nezha/obs/metrics.h"
 #include "test/support/cache_under_test.h"
@@ -39,7 +44,7 @@ class PurgeTest : public testing::Test {
     if (request.method() == "GET")
       connection.send(response(200, "ETag: \"" + version + "\"\r\n", version));
     else
-      connection.send(response(status_, "", "<DeleteResult/>"));
+      connection.send(response(status_, "", status_ == 204 ? "" : "<DeleteResult/>"));
   }};
   std::atomic<int> status_{200};
   CacheUnderTest cache_{origin_.port(), options()};
@@ -78,12 +83,22 @@ TEST_F(PurgeTest, ByPrefixPathAndUpstream) {
 }
 
 TEST_F(PurgeTest, NamesWhatIsNotConfigured) {
-  for (const std::string json : {R"({"upstream": "x"})", R"({"host": "unknown.example", "prefix": "/"})"}) {
-    const auto done = purge(json);
-    ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().remedy, Remedy::kFixInput);
-  }
+  const auto done = purge(R"({"upstream": "x"})");
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().remedy, Remedy::kFixInput);
   EXPECT_EQ(purge(R"({"bucket": "nobody", "key": "k"})").value(), 0u);
+}
+
+// What was stored while a host was configured is still there when it no longer is.
+TEST_F(PurgeTest, AHostThatLeftTheConfiguration) {
+  for (const std::string path : {"/team/a", "/x/b", "/x/c"}) store(path);
+  const cache::RouteStore nothing(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
+  cache::Purger purger(cache_.store(), nothing, {}, *log_, *metrics_);
+  EXPECT_EQ(purger.purge(R"({"host": "data.example", "path": "/team/a"})").value(), 1u);
+  EXPECT_EQ(purger.purge(R"({"host": "data.example", "prefix": "/x/"})").value(), 2u);
+  version_ = 2;
+  EXPECT_EQ(ask("/team/a"), "v2");
+  EXPECT_EQ(ask("/x/b"), "v2");
 }
 
 // A fill whose request went out before the purge must not publish the old bytes behind it.
@@ -118,7 +133,7 @@ TEST_F(PurgeTest, EventsDropWhatTheyName) {
       R"({"Records":[{"eventName":"s3:ObjectCreated:Put","s3":{"bucket":{"name":"team"},"object":{"key":"a"}}},
                      {"eventName":"s3:ObjectAccessed:Get","s3":{"bucket":{"name":"team"},"object":{"key":"b"}}}]})");
   ASSERT_TRUE(done);
-  EXPECT_EQ(done.value(), 1u);
+  EXPECT_EQ(done.value().purged, 1u);
   EXPECT_EQ(ask("/team/a"), "v2");
   EXPECT_EQ(ask("/team/b"), "v1");
 }
@@ -199,6 +214,128 @@ TEST_F(PurgeTest, ABulkDeleteThatDoesNotComeWholeDropsNothing) {
           .status,
       403);
   EXPECT_EQ(ask("/team/a"), "v1");
+}
+
+// All workers of the cache are at something else until release().
+class BusyWorkers {
+ public:
+  explicit BusyWorkers(net::Workers& workers) {
+    for (auto& entered : entered_) {
+      workers.start([this, &entered] {
+        entered.set();
+        released_.wait();
+      });
+    }
+    for (auto& entered : entered_) entered.wait();
+  }
+  ~BusyWorkers() { release(); }
+  void release() { released_.set(); }
+
+ private:
+  std::array<Event, 2> entered_;  // CacheUnderTest has two
+  Event released_;
+};
+
+// Thousands of names are a worker's work: the loop goes on answering others.
+TEST_F(PurgeTest, ABulkDeleteIsReadByAWorker) {
+  for (const std::string path : {"/team/a", "/team/b"}) store(path);
+  version_ = 2;
+  BusyWorkers workers(cache_.workers());
+  RawClient client = cache_.connect();
+  client.send(delete_of("/team?delete", "data.example", "<Delete><Object><Key>a</Key></Object></Delete>"));
+  ASSERT_TRUE(origin_.wait_for_count(2)) << "the objects";
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(i % 2 ? "/team/a" : "/team/b"), "v1") << "the loop has dropped nothing";
+  workers.release();
+  EXPECT_EQ(client.read_answer().status, 200);
+  EXPECT_EQ(ask("/team/a"), "v2");
+  EXPECT_EQ(ask("/team/b"), "v1");
+}
+
+TEST_F(PurgeTest, ABulkDeleteForWhichThereIsNoMemoryDropsTheBucket) {
+  for (const std::string path : {"/team/a", "/team/b", "/other/a"}) store(path);
+  version_ = 2;
+  uint64_t taken_bytes = 0;
+  for (uint64_t step = 64 * 1024 * 1024; step > 0; step /= 2) {
+    while (cache_.store().take_fill_memory(step)) taken_bytes += step;
+  }
+  const std::string body = "<Delete><Object><Key>a</Key></Object></Delete>";
+  EXPECT_EQ(cache_.ask(delete_of("/team?delete", "data.example", body)).status, 200);
+  cache_.store().give_fill_memory(taken_bytes);
+  for (const std::string path : {"/team/a", "/team/b"}) EXPECT_EQ(ask(path), "v2");
+  EXPECT_EQ(ask("/other/a"), "v1");
+  version_ = 3;
+  EXPECT_EQ(cache_.ask(delete_of("/team?delete", "data.example", body)).status, 200);
+  EXPECT_EQ(ask("/team/a"), "v3");
+  EXPECT_EQ(ask("/team/b"), "v2") << "its own memory came back";
+}
+
+// Whoever empties buckets at the same time reads the stored heads together.
+TEST_F(PurgeTest, ScansForSeveralAreOne) {
+  for (const std::string path : {"/team/a", "/x/b", "/y/c"}) store(path);
+  version_ = 2;
+  net::asio::io_context context;
+  int ended = 0;
+  {
+    BusyWorkers workers(cache_.workers());
+    for (const std::string bucket : {"/team/", "/x/", "/team/", "/z/"}) {
+      cache::Store::PathPredicate matches = [bucket](const std::string& path) {
+        return path.find(bucket) != std::string::npos;
+      };
+      net::asio::co_spawn(context, cache_.store().invalidate_if(std::move(matches)),
+                          [&](std::exception_ptr) { ++ended; });
+    }
+    context.poll();  // until all of them wait
+    EXPECT_EQ(ended, 0);
+  }
+  EXPECT_TRUE(eventually([&] {
+    context.restart();
+    context.poll();
+    return ended == 4;
+  }));
+  EXPECT_EQ(cache_.store().scans(), 1u);
+  EXPECT_EQ(ask("/team/a"), "v2");
+  EXPECT_EQ(ask("/x/b"), "v2");
+  EXPECT_EQ(ask("/y/c"), "v1");
+}
+
+TEST_F(PurgeTest, ABulkDeleteIsSeenBehindPercentEncoding) {
+  store("/team/a");
+  version_ = 2;
+  const std::string body = "<Delete><Object><Key>a</Key></Object></Delete>";
+  EXPECT_EQ(cache_.ask(delete_of("/team?x-id=1&%64elete", "data.example", body)).status, 200);
+  EXPECT_EQ(ask("/team/a"), "v2");
+}
+
+// A browser's form names its object inside; what it says is not looked at.
+TEST_F(PurgeTest, AFormUploadDropsTheBucket) {
+  for (const std::string path : {"/team/a", "/other/a"}) store(path);
+  store("/b", "team.data.example");
+  const std::string form = "--x\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\na\r\n--x--\r\n";
+  const std::string type = "Content-Type: Multipart/Form-Data; boundary=x\r\n";
+  version_ = 2;
+  status_ = 403;
+  EXPECT_EQ(cache_.ask(delete_of("/team", "data.example", form, type)).status, 403);
+  EXPECT_EQ(ask("/team/a"), "v1") << "the source refused it";
+  for (const int status : {204, 303}) {
+    status_ = status;
+    EXPECT_EQ(cache_.ask(delete_of("/team", "data.example", form, type)).status, status);
+    const std::string version = "v" + std::to_string(version_);
+    EXPECT_EQ(ask("/team/a"), version);
+    EXPECT_EQ(ask("/b", "team.data.example"), version);
+    EXPECT_EQ(ask("/other/a"), "v1");
+    ++version_;
+  }
+}
+
+TEST_F(PurgeTest, AWriteInOneSpellingIsSeenInTheOthers) {
+  store("/team/a%2Bb");
+  store("/team/a+b");
+  store("/team/a%2bb", "other.example");
+  version_ = 2;
+  EXPECT_EQ(cache_.ask("PUT /team/a%2bb HTTP/1.1\r\nHost: data.example\r\nContent-Length: 1\r\n\r\nx").status, 200);
+  EXPECT_EQ(ask("/team/a%2Bb"), "v2");
+  EXPECT_EQ(ask("/team/a+b"), "v2");
+  EXPECT_EQ(ask("/team/a%2bb", "other.example"), "v2") << "the same server, by `endpoint:`";
 }
 
 TEST_F(PurgeTest, AWriteByOneStyleIsSeenByTheOther) {

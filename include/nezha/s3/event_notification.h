@@ -4,6 +4,7 @@
 // Threads: any.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -12,9 +13,14 @@
 
 namespace nezha::s3 {
 
+struct EventObjects {
+  std::vector<ObjectName> named;
+  size_t not_understood = 0;  // records that tell of news, but not about which object
+};
+
 // Records' keys are URL-encoded by AWS and MinIO and plain from Ceph, and nothing tells which: a key that could be read
 // both ways is named both ways. A test event names nothing.
-// Fails with kFixInput: not JSON, or of another form.
-Result<std::vector<ObjectName>> parse_event_notification(std::string_view json);
+// Fails with kFixInput: not JSON, of another form, or none of its news is understood.
+Result<EventObjects> parse_event_notification(std::string_view json);
 
 }  // namespace nezha::s3

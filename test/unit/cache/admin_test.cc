@@ -17,12 +17,12 @@ class AdminTest : public testing::Test {
     cache::AdminCallbacks callbacks;
     callbacks.not_ready_because = [] { return std::string(); };
     callbacks.metrics = [] { return std::string("m 1\n"); };
-    callbacks.purge = [this](std::string_view json) -> Result<size_t> {
+    callbacks.purge = [this](std::string_view json) -> Result<std::string> {
       seen_ = json;
       if (json == "bad") return fail(Remedy::kFixInput, "bad body");
-      return size_t{3};
+      return std::string("{\"purged\": 3}\n");
     };
-    callbacks.take_events = [](std::string_view) -> Result<size_t> { return size_t{4}; };
+    callbacks.take_events = [](std::string_view) -> Result<std::string> { return std::string("{}\n"); };
     callbacks.prefetch = [](std::string_view json) -> Result<std::string> {
       if (json == "bad") return fail(Remedy::kFixInput, "bad body");
       if (json == "many") return fail(Remedy::kRetryLater, "too many");

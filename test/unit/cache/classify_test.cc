@@ -62,6 +62,7 @@ TEST_F(Classify, SignaturesAreNoPartOfTheKey) {
   EXPECT_EQ(key("/o?response-content-type=a&" + v4), "data.example/o?response-content-type=a");
   EXPECT_EQ(key("/o?AWSAccessKeyId=a&Signature=b&Expires=1"), "data.example/o");
   EXPECT_EQ(key("/o?X-Goog-Algorithm=a&X-Goog-Signature=b"), "data.example/o");
+  EXPECT_EQ(key("/o?X-Amz-%53ignature=a"), "data.example/o");
 }
 
 // Another server may give such names another meaning; without a signature they are part of the key.
@@ -105,13 +106,24 @@ TEST_F(Classify, MethodsAndBodies) {
 TEST_F(Classify, S3SubResourcesAndListingsAreNotObjects) {
   const auto s3 = [&](const std::string& target) { return of(target, "", "GET", "bucket.s3.example").kind; };
   for (const char* target : {"/?list-type=2", "/?prefix=a", "/?delimiter=/", "/o?acl", "/o?tagging", "/?uploads",
-                             "/o?uploadId=1", "/?location"}) {
+                             "/o?uploadId=1", "/?location", "/o?%61cl", "/?%70refix=a"}) {
     EXPECT_EQ(s3(target), Kind::kPass) << target;
   }
   for (const char* target : {"/o", "/o?versionId=1", "/o?partNumber=1", "/o?response-content-type=a", "/o?aclx"}) {
     EXPECT_EQ(s3(target), Kind::kLookUp) << target;
   }
   EXPECT_EQ(of("/o?acl").kind, Kind::kLookUp) << "on a plain web server it is a query like any other";
+}
+
+TEST_F(Classify, BodiesThatNameWhatTheyChange) {
+  const auto post = [&](const std::string& target, const std::string& fields = "") {
+    return of(target, "Content-Length: 1\r\n" + fields, "POST", "bucket.s3.example");
+  };
+  for (const char* target : {"/?delete", "/?delete=", "/?x-id=a&delete", "/?%64elete", "/?%64%65%6C%65te="})
+    EXPECT_TRUE(post(target).bulk_delete) << target;
+  for (const char* target : {"/?deleted", "/?x=delete", "/?%2564elete"}) EXPECT_FALSE(post(target).bulk_delete);
+  EXPECT_TRUE(post("/", "Content-Type: multipart/form-data; boundary=x\r\n").form_upload);
+  EXPECT_FALSE(post("/", "Content-Type: text/plain\r\n").form_upload);
 }
 
 TEST_F(Classify, Ranges) {

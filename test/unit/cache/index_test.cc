@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "cache/index/head_record.h"
 #include "test/support/manual_clock.h"
 #include "test/support/scripted_origin.h"
@@ -245,6 +247,35 @@ TEST_F(IndexTest, RecoversWhatIsNotForbidden) {
   EXPECT_TRUE(read(6, 0, 10) == wanted(0, 10));
   EXPECT_EQ(read(5, 0, 10), "missing");
   EXPECT_GT(index_.next_generation(), 20u) << "no number is given twice";
+}
+
+// Reading a shard holds up nobody for long, and misses nothing when it grows meanwhile.
+TEST_F(IndexTest, SlicesHoldAllOfAShard) {
+  constexpr size_t kCount = 3000;
+  const Place place = write_head(*head(1));
+  uint64_t path = 7;  // all of them in one shard
+  const auto insert_next = [&] {
+    path += Index::kShards;
+    const auto ticket = index_.begin_fill({path, 0}, "p" + std::to_string(path));
+    EXPECT_TRUE(index_.insert(*ticket, place, head(ticket->generation)));
+  };
+  for (size_t i = 0; i < kCount; ++i) insert_next();
+  std::set<uint64_t> seen;
+  Index::Cursor cursor{7};
+  std::vector<std::pair<KeyHash, Index::Entry>> slice;
+  size_t slices = 0;
+  for (bool more = true; more; ++slices) {
+    more = index_.next_slice(cursor, slice);
+    EXPECT_LE(slice.size(), 300u);
+    for (const auto& [hash, entry] : slice) seen.insert(hash.path);
+    if (slices == 3) {
+      for (size_t i = 0; i < 2 * kCount; ++i) insert_next();
+    }
+  }
+  EXPECT_GT(slices, kCount / 300);
+  for (uint64_t i = 1; i <= kCount; ++i) ASSERT_TRUE(seen.contains(7 + i * Index::kShards)) << i;
+  const auto ticket = index_.begin_fill({7, 0}, "under way");
+  EXPECT_EQ(index_.filling(7), std::vector<std::string>{"under way"});
 }
 
 TEST_F(IndexTest, TheLatestRevisionIsRecovered) {

@@ -36,6 +36,30 @@ TEST(PathsOfWrite, BothStylesAndSchemes) {
   EXPECT_THAT(paths_of_write("s3.test/other/k", s3), Not(Contains("other.s3.test/k"))) << "no host of the upstream";
 }
 
+TEST(PathsOfWrite, OtherSpellingsOfTheKey) {
+  const auto s3 = upstream_of({"s3.test"});
+  const auto all = UnorderedElementsAre("s3.test/team/a+b", "s3.test:443+tls/team/a+b", "s3.test/team/a%2Bb",
+                                        "s3.test:443+tls/team/a%2Bb", "s3.test/team/a%2bb",
+                                        "s3.test:443+tls/team/a%2bb");
+  EXPECT_THAT(paths_of_write("s3.test/team/a+b", s3), all);
+  EXPECT_THAT(paths_of_write("s3.test/team/a%2bb", s3), all);
+  EXPECT_THAT(paths_of_write("s3.test/team/%61%2Fb", s3), Contains("s3.test/team/a/b"));
+}
+
+// `endpoint:` is one server, whatever host, port or scheme the request names.
+TEST(PathsOfWrite, BehindAnEndpointAllHostsAreOne) {
+  auto s3 = upstream_of({"s3.test", "alias.test", "team.other.test"});
+  s3.endpoint = config::Endpoint{false, "rgw", 80};
+  for (const std::string path : {"s3.test/team/k", "alias.test/team/k", "team.other.test/k"})
+    EXPECT_THAT(paths_of_write("s3.test/team/k", s3), Contains(path));
+  for (const std::string path : {"s3.test/team/k", "alias.test/team/k", "team.other.test/k"})
+    EXPECT_THAT(paths_of_write("team.other.test/k", s3), Contains(path));
+  EXPECT_THAT(paths_of_write("s3.test:9000/team/k", s3), Contains("alias.test/team/k"));
+  auto http = upstream_of({"a.test", "b.test"}, config::Protocol::kHttp);
+  http.endpoint = s3.endpoint;
+  EXPECT_THAT(paths_of_write("a.test/x+y", http), UnorderedElementsAre("a.test/x+y", "b.test/x+y"));
+}
+
 TEST(PathsOfWrite, HttpHasOne) {
   EXPECT_THAT(paths_of_write("a.test/x/y", upstream_of({"a.test", "x.a.test"}, config::Protocol::kHttp)),
               ElementsAre("a.test/x/y"));

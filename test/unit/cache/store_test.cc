@@ -258,6 +258,30 @@ TEST_F(StoreTest, DamagedHeadsAreDropped) {
   EXPECT_EQ(box_->store().generation_count(), 0u);
 }
 
+// Nothing may be held in place while it is written down that damaged heads are gone: room must be made for that.
+TEST_F(StoreTest, AScanThatFindsDamagedHeadsKeepsTheTier) {
+  std::vector<CacheKey> keys;  // of one shard, in all segments
+  for (int i = 0; keys.size() < 2500; ++i) {
+    CacheKey key{"data.example/" + std::to_string(i), ""};
+    if (hash_of(key).path % Index::kShards == 0) keys.push_back(std::move(key));
+  }
+  for (const auto& key : keys) ASSERT_TRUE(put(key, "\"damaged-tag\"", std::string(100, 'x')));
+  box_.reset();
+  size_t heads = 0;
+  for (const uint32_t number : disk_.numbers()) {
+    const std::string bytes = disk_.read(number);
+    for (size_t at = bytes.find("damaged-tag"); at != std::string::npos; at = bytes.find("damaged-tag", at + 1)) {
+      if (++heads % 3 == 0) disk_.poke(number, at, 1);
+    }
+  }
+  box_ = std::make_unique<StoreBox>(disk_.medium(), kSize, kSegment);
+  const size_t before = box_->store().generation_count();
+  ASSERT_GT(before, 500u);
+  EXPECT_EQ(box_->store().purge_if([](const std::string&) { return false; }), 0u);
+  EXPECT_LT(box_->store().generation_count(), before) << "damaged ones are gone";
+  EXPECT_FALSE(box_->store().tier_states().front().failed);
+}
+
 struct Layout {
   bool memory = false;
   int durable = 1;

@@ -13,7 +13,7 @@ std::vector<std::string> names_of(std::string_view json) {
   std::vector<std::string> out;
   const auto names = s3::parse_event_notification(json);
   if (!names) return {"error: " + names.error().message};
-  for (const auto& name : names.value()) out.push_back(name.bucket.get() + " " + name.key.get());
+  for (const auto& name : names.value().named) out.push_back(name.bucket.get() + " " + name.key.get());
   return out;
 }
 
@@ -40,6 +40,17 @@ TEST(EventNotification, OfMinioAndCeph) {
               ElementsAre("team a b"));
   EXPECT_THAT(names_of(R"({"Records":[)" + record("s3:ObjectAccessed:Get", "team", "a") + "]}"), ElementsAre())
       << "a read changes nothing";
+}
+
+// One record that is not understood must not keep the others from being heard.
+TEST(EventNotification, GoodRecordsCountBesideBadOnes) {
+  const std::string bad = R"({"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"team"}}})";
+  const std::string good = record("ObjectCreated:Put", "team", "a");
+  const auto got = s3::parse_event_notification(R"({"Records":[)" + bad + "," + good + "," + bad + "]}");
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got.value().not_understood, 2u);
+  ASSERT_EQ(got.value().named.size(), 1u);
+  EXPECT_EQ(got.value().named.front().key.get(), "a");
 }
 
 TEST(EventNotification, InsideAnSnsEnvelope) {
