@@ -29,6 +29,9 @@ class Process:
             )
         self.pid = self._popen.pid
 
+    def wait(self):
+        self._popen.wait()
+
     def running(self):
         return self._popen.poll() is None
 

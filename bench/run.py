@@ -20,6 +20,7 @@ from hits import large, small
 from limits import limits
 from pmem import pmem
 from restart import restart
+from s3 import s3
 from tail import tail
 from tls import tls
 from world import World
@@ -29,6 +30,7 @@ ROWS = {
     "large": large,
     "tls": tls,
     "cold": cold,
+    "s3": s3,
     "tail": tail,
     "restart": restart,
     "crowd": crowd,

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs the S3 clients and servers that test/s3 runs: install.sh light | heavy. Quick when everything is there.
+# Installs S3 clients and servers for the benchmark or for test/s3: install.sh bench | light | heavy. Quick when
+# everything is there.
 # Each Python client has an environment of its own, because they want different versions of the same libraries; the
 # programs in Go are built from their modules, which Go checks against its public checksum database.
 # NEZHA_CLIENTS (default: ~/.cache/nezha/clients) holds them. Needs python3-venv and Go: `scripts/install-deps test`.
@@ -47,9 +48,13 @@ go_build() { (cd "$here/$1" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w 
 
 module_of() { cat "$here/$1/go.mod" "$here/$1/main.go"; }
 
-light() {
+bench() { # what the benchmark needs of them
   once versitygw "$versitygw" go_install "$versitygw"
   once s5cmd "$(module_of s5cmd)" go_build s5cmd "-X github.com/peak/s5cmd/v2/version.Version=v2.3.0"
+}
+
+light() {
+  bench
   once rclone "$(module_of rclone)" go_build rclone
   environment awscli awscli==1.46.3
   environment s3fs s3fs==2026.9.0 aiobotocore==3.10.0
@@ -65,6 +70,6 @@ exec 8> "$dir/lock"
 flock 8 # two runs at once install once
 export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false
 case ${1:-} in
-  light | heavy) "$1" ;;
-  *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" && exit 2 ;;
+  bench | light | heavy) "$1" ;;
+  *) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" && exit 2 ;;
 esac
