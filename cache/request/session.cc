@@ -501,7 +501,9 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
   auto reader = answering_.reader_of(*fill, range.begin);
   const http::ResponseHead relayed = exchange.head;
   note_approval(*fill->head());
-  const auto known = keys();
+  // Who asks for a range with an end asks for others beside it: such readers bring their own connections.
+  const bool whole = !classified_.range || !classified_.range->last;
+  const auto known = whole ? keys() : nullptr;
   auto more = known ? make_signed_ranges(deps_.pool, classified_.origin, request(), fill->head(), known, deps_.loop_id)
                     : nullptr;
   start_fill(fill, std::move(exchange), std::move(more));

@@ -216,6 +216,11 @@ TEST_F(Lanes, ServeManyReadersOfOneFill) {
   expect_stored_right();
 }
 
+TEST_F(Lanes, AreNotForRangesWithAnEnd) {
+  EXPECT_EQ(cache_->ask(request("Range: bytes=0-33554431\r\n")).body.size(), 33'554'432u);
+  EXPECT_EQ(lanes(), 0u);
+}
+
 TEST_F(Lanes, FetchALargeRangeToo) {
   const ClientAnswer answer = cache_->ask(request("Range: bytes=5-\r\n"));
   EXPECT_EQ(answer.status, 206);
