@@ -1,7 +1,13 @@
 #include "cache/admin/admin.h"
 
 #include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -15,6 +21,11 @@ namespace nezha::cache {
 namespace {
 
 constexpr size_t kTokenBytesMin = 16;
+constexpr size_t kThreads = 128;  // one for each open connection: those who say nothing must not keep a probe waiting
+constexpr size_t kBodyBytesMax = 1024 * 1024;
+constexpr size_t kRequestBytesMax = kBodyBytesMax + 64 * 1024;
+constexpr std::chrono::seconds kAnswerTime{10};
+constexpr std::chrono::milliseconds kStopLook{100};
 
 Result<std::string> read_token(const std::string& path) {
   std::ifstream file(path);
@@ -41,14 +52,97 @@ bool is_authorised(std::string_view authorization, const std::string& token) {
   return colon != std::string::npos && same_secret(std::string_view(pair.value()).substr(colon + 1), token);
 }
 
+using std::chrono::steady_clock;
+
+// One connection, with an end to the time and the size of its request as a whole: the library bounds the wait for each
+// byte, and each line.
+class BoundedStream final : public httplib::Stream {
+ public:
+  BoundedStream(int socket, std::chrono::milliseconds request_time, const std::atomic<bool>& stopping)
+      : socket_(socket), stopping_(stopping), read_until_(steady_clock::now() + request_time) {}
+
+  bool is_readable() const override { return begin_ < end_ || wait(POLLIN, read_until_); }
+  bool is_writable() const override { return wait(POLLOUT, steady_clock::now() + kAnswerTime); }
+
+  ssize_t read(char* into, size_t size) override {
+    if (begin_ == end_) {
+      if (read_bytes_ > kRequestBytesMax || !is_readable()) return -1;
+      const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+      if (got <= 0) return got;
+      begin_ = 0;
+      end_ = static_cast<size_t>(got);
+      read_bytes_ += end_;
+    }
+    const size_t taken = std::min(size, end_ - begin_);
+    std::memcpy(into, buffer_.data() + begin_, taken);
+    begin_ += taken;
+    return static_cast<ssize_t>(taken);
+  }
+
+  ssize_t write(const char* bytes, size_t size) override {
+    if (write_until_ == steady_clock::time_point{}) write_until_ = steady_clock::now() + kAnswerTime;
+    return wait(POLLOUT, write_until_) ? ::send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
+  }
+
+  void get_remote_ip_and_port(std::string&, int&) const override {}  // nobody asks
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+
+ private:
+  bool wait(short events, steady_clock::time_point until) const {
+    while (!stopping_) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now());
+      if (left.count() <= 0) return false;
+      pollfd waited{socket_, events, 0};
+      const int ready = ::poll(&waited, 1, static_cast<int>(std::min(left, kStopLook).count()));
+      if (ready > 0) return true;
+      if (ready < 0 && errno != EINTR) return false;
+    }
+    return false;
+  }
+
+  const int socket_;
+  const std::atomic<bool>& stopping_;
+  const steady_clock::time_point read_until_;
+  steady_clock::time_point write_until_{};
+  std::array<char, 4096> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  size_t read_bytes_ = 0;
+};
+
+// The library's server with bounded connections of one request each: what is left of a refused body is not read as the
+// next one.
+class BoundedServer final : public httplib::Server {
+ public:
+  explicit BoundedServer(std::chrono::milliseconds request_time) : request_time_(request_time) {}
+  // The library's own 5 makes connections of a burst wait for TCP's retries.
+  void widen_backlog() { ::listen(svr_sock_, kThreads); }
+  void stop_now() {
+    stopping_ = true;
+    stop();
+  }
+
+ private:
+  bool process_and_close_socket(socket_t socket) override {
+    BoundedStream stream(socket, request_time_, stopping_);
+    bool closed = false;
+    const bool done = process_request(stream, true, closed, nullptr);
+    ::shutdown(socket, SHUT_RDWR);
+    ::close(socket);
+    return done;
+  }
+
+  const std::chrono::milliseconds request_time_;
+  std::atomic<bool> stopping_{false};
+};
+
 class HttplibAdmin final : public AdminServer {
  public:
-  HttplibAdmin(std::string token_path, AdminCallbacks callbacks)
-      : callbacks_(std::move(callbacks)), token_path_(std::move(token_path)) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(4); };
-    server_.set_read_timeout(5);
-    server_.set_payload_max_length(1024 * 1024);
-    server_.set_keep_alive_max_count(1);  // what is left of a refused body is not read as the next request
+  HttplibAdmin(std::string token_path, AdminCallbacks callbacks, std::chrono::milliseconds request_time)
+      : callbacks_(std::move(callbacks)), token_path_(std::move(token_path)), server_(request_time) {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_payload_max_length(kBodyBytesMax);
     // Before any body is read: the library bounds neither compressed nor chunked ones.
     server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       return may_read_body(request, response) ? httplib::Server::HandlerResponse::Unhandled
@@ -84,7 +178,7 @@ class HttplibAdmin final : public AdminServer {
   }
 
   ~HttplibAdmin() override {
-    server_.stop();
+    server_.stop_now();
     if (thread_.joinable()) thread_.join();
   }
 
@@ -99,6 +193,7 @@ class HttplibAdmin final : public AdminServer {
       return fail(Remedy::kFixInput, "listen.admin: cannot bind " + address.host + ":" + std::to_string(port_) + ": " +
                                          std::strerror(errno));
     }
+    server_.widen_backlog();
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     return ok();
   }
@@ -129,7 +224,9 @@ class HttplibAdmin final : public AdminServer {
       return no(401, "this needs the token of listen.adminTokenFile: Authorization: Bearer TOKEN");
     }
     if (request.has_header("Transfer-Encoding")) return no(411, "the body needs a Content-Length");
-    return !request.has_header("Content-Encoding") || no(415, "the body must not be compressed");
+    if (request.has_header("Content-Encoding")) return no(415, "the body must not be compressed");
+    const auto length = parse_decimal(request.get_header_value("Content-Length"));
+    return !length || *length <= kBodyBytesMax || no(413, "the body has more than 1 MiB");
   }
 
   void change(const httplib::Request& request, httplib::Response& response,
@@ -141,7 +238,7 @@ class HttplibAdmin final : public AdminServer {
 
   AdminCallbacks callbacks_;
   const std::string token_path_;
-  httplib::Server server_;
+  BoundedServer server_;
   std::thread thread_;
   uint16_t port_ = 0;
 };
@@ -149,8 +246,9 @@ class HttplibAdmin final : public AdminServer {
 }  // namespace
 
 Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address, std::string token_path,
-                                                        AdminCallbacks callbacks) {
-  auto server = std::make_unique<HttplibAdmin>(std::move(token_path), std::move(callbacks));
+                                                        AdminCallbacks callbacks,
+                                                        std::chrono::milliseconds request_time) {
+  auto server = std::make_unique<HttplibAdmin>(std::move(token_path), std::move(callbacks), request_time);
   NEZHA_TRY(server->start(address));
   return std::unique_ptr<AdminServer>(std::move(server));
 }

@@ -7,9 +7,11 @@
 // The last two lines ask for the token of the file `listen.adminTokenFile`, which is read for each request:
 // `Authorization: Bearer TOKEN`, or Basic with the token as the password. 401 without it, 403 when there is no such
 // file configured.
+// A connection carries one request. One that is slow with it is closed; 127 of them keep nobody waiting.
 // Threads: start and destroy from one thread; the callbacks are called from the server's threads.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +27,8 @@ class AdminServer {
   virtual uint16_t port() const = 0;
 };
 
+inline constexpr std::chrono::seconds kAdminRequestTime{10};
+
 struct AdminCallbacks {
   std::function<std::string()> not_ready_because;  // empty: ready
   std::function<std::string()> metrics;
@@ -36,8 +40,9 @@ struct AdminCallbacks {
 };
 
 // Fails with kFixInput: the address cannot be bound.
-// `token_path`: of the token file; empty: nobody may POST.
+// `token_path`: of the token file; empty: nobody may POST. `request_time`: for all of a request to come.
 Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddress& address, std::string token_path,
-                                                        AdminCallbacks callbacks);
+                                                        AdminCallbacks callbacks,
+                                                        std::chrono::milliseconds request_time = kAdminRequestTime);
 
 }  // namespace nezha::cache

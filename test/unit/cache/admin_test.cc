@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "nezha/pki/base64.h"
+#include "test/support/event.h"
 #include "test/support/raw_client.h"
 #include "test/support/temporary_directory.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 class AdminTest : public testing::Test {
  protected:
-  void start(const std::string& token_path) {
+  void start(const std::string& token_path, std::chrono::milliseconds request_time = cache::kAdminRequestTime) {
     cache::AdminCallbacks callbacks;
     callbacks.not_ready_because = [] { return std::string(); };
     callbacks.metrics = [] { return std::string("m 1\n"); };
@@ -29,7 +30,7 @@ class AdminTest : public testing::Test {
       return std::string("{\"job\":1}\n");
     };
     callbacks.prefetch_report = [] { return std::string("{\"jobs\":[]}\n"); };
-    auto server = cache::start_admin_server({"127.0.0.1", 0}, token_path, std::move(callbacks));
+    auto server = cache::start_admin_server({"127.0.0.1", 0}, token_path, std::move(callbacks), request_time);
     ASSERT_TRUE(server);
     server_ = std::move(server.value());
   }
@@ -118,6 +119,30 @@ TEST_F(AdminTest, RefusesBeforeTheBodyIsRead) {
   EXPECT_EQ(head_alone("POST /purge", authorised + "Content-Encoding: gzip\r\nContent-Length: 1000\r\n"), 415);
   EXPECT_EQ(head_alone("POST /purge", authorised + "Content-Length: 2000000\r\n"), 413);
   EXPECT_EQ(seen_, "");
+}
+
+// A probe is answered, whoever else has connected and says nothing, or not all of it.
+TEST_F(AdminTest, ProbesAreAnsweredBesideSlowConnections) {
+  start("", kWatchdog * 2);
+  std::vector<RawClient> slow;
+  for (int i = 0; i < 100; ++i) {
+    slow.emplace_back(server_->port());
+    if (i % 2) slow.back().send("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half");
+  }
+  for (const std::string path : {"/healthz", "/readyz", "/metrics"}) {
+    RawClient client(server_->port());
+    EXPECT_EQ(client.ask("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n").status, 200) << path;
+  }
+  for (size_t i = 1; i < slow.size(); i += 2)
+    EXPECT_EQ(slow[i].ask(": y\r\n\r\n").status, 200) << "it was waited for meanwhile";
+}
+
+// A request ends, also one of which a little comes all the time.
+TEST_F(AdminTest, ARequestThatDripsIsCutOff) {
+  start("", std::chrono::milliseconds(200));
+  RawClient client(server_->port());
+  client.send("GET /healthz HTTP/1.1\r\nHost: x\r\n");
+  EXPECT_TRUE(eventually([&] { return !client.send("X-More: y\r\n"); }));
 }
 
 TEST_F(AdminTest, WithoutATokenNobodyMayPurge) {
