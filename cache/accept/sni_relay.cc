@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/fill/connect_time.h"
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
@@ -89,9 +90,12 @@ net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const c
     if (!resolved) continue;
     for (const auto& ip : resolved.value()) addresses.push_back({ip, target.port});
   }
-  for (const auto& address : addresses) {
-    auto stream = co_await deps.loop.connect(
-        address, deps.clock.now() + limits::kConnectTimeout / static_cast<int>(addresses.size()));
+  const size_t first = deps.next_address++;
+  const SteadyTime end = deps.clock.now() + limits::kConnectTimeout;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const auto& address = addresses[(first + i) % addresses.size()];
+    auto stream =
+        co_await deps.loop.connect(address, connect_deadline(deps.clock.now(), end, addresses.size() - i));
     if (stream) co_return std::move(stream.value());
     last = stream.error();
   }

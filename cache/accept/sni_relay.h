@@ -26,6 +26,7 @@ struct SniRelayDeps {
   obs::Counter& relayed;
   obs::Counter& refused;
   std::unordered_map<uint64_t, size_t> hellos{};  // being relayed by this loop, by hash
+  size_t next_address = 0;                        // with which the next connection begins
 };
 
 // Relays until both directions have ended; `hello_bytes` is what was read of the client so far. Borrows `upstream`

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cache/fill/connect_time.h"
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
@@ -10,8 +11,12 @@ namespace {
 
 constexpr size_t kIdlePerOriginMax = 256;
 constexpr std::chrono::seconds kDownFor{10};              // an address that failed, before it is tried as others are
+constexpr std::chrono::seconds kSilentFor{60};            // one at which a request was waited for in vain
 constexpr size_t kOthersTriedMax = 3;                     // of several addresses, after one took a request and died
 constexpr std::chrono::milliseconds kContinueWait{1500};  // clients send their body about then without a 100
+
+// Or clients would wait for a silent one most of the time.
+static_assert(kSilentFor >= limits::kBodyStallTimeout);
 
 std::string text_of(const Origin& origin) {
   return (origin.tls ? "https://" : "") + origin.host + ":" + std::to_string(origin.port);
@@ -34,6 +39,10 @@ std::vector<Origin> all_of(const Origin& origin) {
   return out;
 }
 
+bool contains(const std::vector<std::string>& addresses, const std::string& address) {
+  return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+}
+
 // "4\r\n" … "0\r\n\r\n".
 std::string chunk_size_line(size_t bytes) {
   char line[20];
@@ -49,14 +58,42 @@ UpstreamPool::UpstreamPool(Deps deps)
       connect_failures_(deps.metrics.counter("nezha_cache_upstream_connect_failures_total",
                                              "Addresses of upstreams that could not be connected")) {}
 
-std::unique_ptr<Connection> UpstreamPool::take_idle(const Origin& origin) {
-  auto& idle = idle_[pool_key(origin)];
-  while (!idle.empty()) {
-    auto connection = std::move(idle.back().connection);
-    idle.pop_back();
+// The newest of those that rest at this address.
+std::unique_ptr<Connection> UpstreamPool::take_idle(const Origin& origin, const std::string& address) {
+  const auto found = idle_.find(pool_key(origin));
+  if (found == idle_.end()) return nullptr;
+  auto& idle = found->second;
+  for (size_t i = idle.size(); i-- > 0;) {
+    if (idle[i].connection->peer() != address) continue;
+    auto connection = std::move(idle[i].connection);
+    idle.erase(idle.begin() + static_cast<ptrdiff_t>(i));
     if (connection->stream().is_quiet()) return connection;
   }
   return nullptr;
+}
+
+// From the addresses at which connections rest, in turn.
+std::optional<UpstreamPool::Acquired> UpstreamPool::take_any_idle(const Origin& origin,
+                                                                  const std::vector<std::string>& not_at) {
+  std::vector<std::pair<Origin, std::string>> places;
+  for (const Origin& each : all_of(origin)) {
+    const auto found = idle_.find(pool_key(each));
+    if (found == idle_.end()) continue;
+    const size_t begin = places.size();
+    for (const auto& idle : found->second) {
+      const std::string& address = idle.connection->peer();
+      const auto same = [&](const auto& place) { return place.second == address; };
+      const bool known = std::any_of(places.begin() + static_cast<ptrdiff_t>(begin), places.end(), same);
+      if (!known && !contains(not_at, address) && !is_down(address)) places.emplace_back(each, address);
+    }
+  }
+  if (places.empty()) return std::nullopt;
+  const size_t first = next_address_++;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto& [each, address] = places[(first + i) % places.size()];
+    if (auto connection = take_idle(each, address)) return Acquired{std::move(connection), true, each};
+  }
+  return std::nullopt;
 }
 
 // Where to connect, in the order of trying. Fails when none of the names has an address.
@@ -73,55 +110,68 @@ net::Task<Result<std::vector<UpstreamPool::Candidate>>> UpstreamPool::candidates
   }
   if (out.empty()) co_return last;
   std::rotate(out.begin(), out.begin() + static_cast<ptrdiff_t>(next_address_++ % out.size()), out.end());
-  const SteadyTime now = deps_.clock.now();
-  std::stable_partition(out.begin(), out.end(), [&](const Candidate& candidate) {
-    const auto down = down_until_.find(candidate.address.text());
-    return down == down_until_.end() || down->second <= now;
-  });
+  std::stable_partition(out.begin(), out.end(),
+                        [&](const Candidate& candidate) { return !is_down(candidate.address.text()); });
   co_return out;
 }
 
-void UpstreamPool::note_failure(const std::string& address, const std::string& reason) {
-  SteadyTime& until = down_until_[address];
-  if (until <= deps_.clock.now())
-    deps_.log.warning("an upstream's address fails; others go first for a while",
-                      {{"address", address}, {"reason", reason}});
-  until = deps_.clock.now() + kDownFor;
+bool UpstreamPool::is_down(const std::string& address) const {
+  const auto down = down_until_.find(address);
+  return down != down_until_.end() && down->second > deps_.clock.now();
 }
 
-net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, bool fresh) {
-  if (!fresh) {
-    std::vector<Origin> origins = all_of(origin);
-    std::rotate(origins.begin(), origins.begin() + static_cast<ptrdiff_t>(next_address_ % origins.size()),
-                origins.end());
-    for (const Origin& each : origins) {
-      if (auto connection = take_idle(each)) co_return Acquired{std::move(connection), true, each, ""};
-    }
+void UpstreamPool::note_failure(const std::string& address, const std::string& reason,
+                                std::chrono::milliseconds down_for) {
+  SteadyTime& until = down_until_[address];
+  const SteadyTime now = deps_.clock.now();
+  if (until <= now)
+    deps_.log.warning("an upstream's address fails; others go first for a while",
+                      {{"address", address}, {"reason", reason}});
+  until = std::max(until, now + down_for);
+}
+
+net::Task<Result<UpstreamPool::Acquired>> UpstreamPool::acquire(Origin origin, bool fresh,
+                                                                std::vector<std::string> not_at) {
+  // A name of the world may have other addresses every few seconds: what rests is used up before any is dialled.
+  // Endpoints are few and stay: each takes its turn.
+  if (!fresh && (origin.absolute || deps_.clock.now() < idle_first_until_)) {
+    if (auto idle = take_any_idle(origin, not_at)) co_return std::move(*idle);
   }
   auto found = co_await candidates(origin);
+  if (!found && !fresh) {
+    idle_first_until_ = deps_.clock.now() + kDownFor;  // without DNS, waiting for it helps nobody
+    if (auto idle = take_any_idle(origin, not_at)) co_return std::move(*idle);
+  }
   if (!found) co_return found.error();
-  const auto& order = found.value();
-  const SteadyTime deadline = deps_.clock.now() + limits::kConnectTimeout;
-  Error last{Remedy::kRetryLater, "no address"};
+  auto& order = found.value();
+  std::erase_if(order, [&](const Candidate& each) { return contains(not_at, each.address.text()); });
+  const SteadyTime end = deps_.clock.now() + limits::kConnectTimeout;
+  Error last{Remedy::kRetryLater, "no other address"};
   for (size_t i = 0; i < order.size(); ++i) {
-    // One dead address must not use up the time of the others.
-    const auto share = (deadline - deps_.clock.now()) / static_cast<int>(order.size() - i);
-    auto stream = co_await connect(order[i].origin, order[i].address, deps_.clock.now() + share);
+    const std::string address = order[i].address.text();
+    if (auto connection = fresh ? nullptr : take_idle(order[i].origin, address))
+      co_return Acquired{std::move(connection), true, order[i].origin};
+    const SteadyTime deadline = connect_deadline(deps_.clock.now(), end, order.size() - i);
+    auto stream = co_await connect(order[i].origin, order[i].address, deadline);
     if (stream) {
       connects_.add();
-      down_until_.erase(order[i].address.text());
       auto connection = std::make_unique<Connection>(std::move(stream.value()));
-      co_return Acquired{std::move(connection), false, order[i].origin, order[i].address.text()};
+      connection->set_peer(address);
+      co_return Acquired{std::move(connection), false, order[i].origin};
     }
     connect_failures_.add();
     last = stream.error();
-    if (order.size() > 1) note_failure(order[i].address.text(), last.message);
+    if (order.size() > 1) note_failure(address, last.message, kDownFor);
   }
   co_return fail(last.remedy, "upstream " + text_of(origin) + ": " + last.message);
 }
 
-void UpstreamPool::distrust(const std::string& address) {
-  note_failure(address, "it took a request and did not answer");
+void UpstreamPool::distrust(const std::string& address, bool silent) {
+  note_failure(address, "it took a request and did not answer", silent ? kSilentFor : kDownFor);
+}
+
+void UpstreamPool::trust(const std::string& address) {
+  if (!down_until_.empty()) down_until_.erase(address);
 }
 
 net::Task<Result<std::unique_ptr<net::Stream>>> UpstreamPool::connect(const Origin& origin, net::SocketAddress address,
@@ -159,9 +209,10 @@ class Attempt {
   // After a failure: whether it was that of a connection which had ended, or still carried more of its last answer than
   // that had announced. Then nobody has seen this attempt, and another connection may do better.
   bool may_repeat() const {
-    const bool untouched = connection_.received_bytes() == received_before_;
-    return !body_begun_ && !client_failed_ && (untouched || refused_first_);
+    return !body_begun_ && !client_failed_ && (is_untouched() || refused_first_);
   }
+  // Whether the upstream is to blame: it took what there was, and said nothing.
+  bool was_left_alone() const { return !client_failed_ && is_untouched(); }
 
   net::Task<Result<http::ResponseHead>> run() {
     const std::string text = http::serialise(request_);
@@ -178,6 +229,7 @@ class Attempt {
   }
 
  private:
+  bool is_untouched() const { return connection_.received_bytes() == received_before_; }
   SteadyTime stall_deadline() const { return pool_.clock().now() + limits::kBodyStallTimeout; }
 
   // Reads one head: relays an interim one, keeps a final one.
@@ -278,26 +330,34 @@ net::Task<Result<Exchange>> exchange(UpstreamPool& pool, Origin origin, const ht
   // Another endpoint is asked only what changes nothing: the first one may still be at work on a write.
   const bool safe = repeatable && request.method != "PUT" && request.method != "DELETE";
   size_t others = safe && origin.more ? std::min(origin.more->size(), kOthersTriedMax) : 0;
+  std::vector<std::string> failed;  // addresses
+  std::optional<Error> last;
   for (;;) {
     Exchange out;
     out.request_time = pool.clock().wall();
-    auto acquired = co_await pool.acquire(origin, fresh);
-    if (!acquired) co_return acquired.error();
+    auto acquired = co_await pool.acquire(origin, fresh, failed);
+    if (!acquired) co_return failed.empty() ? acquired.error() : *last;
     const bool reused = acquired.value().reused;
     out.origin = std::move(acquired.value().origin);
-    const std::string address = std::move(acquired.value().address);
     out.connection = std::move(acquired.value().connection);
+    const std::string address = out.connection->peer();
     Attempt attempt(pool, *out.connection, request, side);
     auto head = co_await attempt.run();
     if (head) {
+      pool.trust(address);
       out.head = std::move(head.value());
       out.response_time = pool.clock().wall();
       out.connection->begin_body(out.head.framing);
       co_return out;
     }
-    if (!attempt.may_repeat() || (!reused && others == 0)) co_return head.error();
-    if (!reused) {
-      pool.distrust(address);
+    last = head.error();
+    // One that rested may just have been closed; what waits in vain says more.
+    const bool silent = last->remedy == Remedy::kTimedOut;
+    const bool blamed = !reused || silent;
+    if (blamed && attempt.was_left_alone()) pool.distrust(address, silent);
+    if (!attempt.may_repeat() || (!reused && others == 0)) co_return *last;
+    if (blamed && others > 0) {
+      failed.push_back(address);
       --others;
     }
     fresh = true;

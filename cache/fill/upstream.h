@@ -1,14 +1,17 @@
 // Upstream: connections to origins, pooled per loop, and the exchange of one request for one response head.
 // An https origin is spoken to over TLS, its certificate checked against the system's roots.
 // DNS answers and endpoints are all used: each new connection starts with the next address and tries the others when
-// one fails. An address that failed comes last for a while. Threads: the loop's own.
+// one fails; with endpoints, so does each request. An address that failed comes last for a while, and what rests there
+// is not used. Threads: the loop's own.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cache/classify/classify.h"
 #include "cache/wire/connection.h"
@@ -38,16 +41,18 @@ class UpstreamPool {
     std::unique_ptr<Connection> connection;
     bool reused = false;  // from the pool: it may turn out to be closed, then ask for a fresh one
     Origin origin;        // the one of several that it leads to
-    std::string address;  // unless reused
   };
+  // `not_at`: addresses that will not do.
   // Fails with kAbsent (no such name), kTimedOut or kRetryLater (nobody answers, or a certificate that does not hold);
   // the message names the origin.
-  net::Task<Result<Acquired>> acquire(Origin origin, bool fresh);
+  net::Task<Result<Acquired>> acquire(Origin origin, bool fresh, std::vector<std::string> not_at);
   // Gives a connection back whose last exchange ended completely. One that holds more bytes than were announced, now or
   // when it would be used again, is closed: they must not be taken for an answer.
   void release(const Origin& origin, std::unique_ptr<Connection> connection);
-  // An address at which an exchange failed before anything of an answer came: it comes last for a while.
-  void distrust(const std::string& address);
+  // An address at which an exchange failed before anything of an answer came: it comes last for a while, for longer
+  // when that was found out by waiting.
+  void distrust(const std::string& address, bool silent);
+  void trust(const std::string& address);
   // Drops idle connections: all of them, or those idle for too long.
   void trim(bool all);
   net::Loop& loop() { return deps_.loop; }
@@ -59,8 +64,10 @@ class UpstreamPool {
     net::SocketAddress address;
   };
   net::Task<Result<std::vector<Candidate>>> candidates(const Origin& origin);
-  std::unique_ptr<Connection> take_idle(const Origin& origin);
-  void note_failure(const std::string& address, const std::string& reason);
+  std::unique_ptr<Connection> take_idle(const Origin& origin, const std::string& address);
+  std::optional<Acquired> take_any_idle(const Origin& origin, const std::vector<std::string>& not_at);
+  bool is_down(const std::string& address) const;
+  void note_failure(const std::string& address, const std::string& reason, std::chrono::milliseconds down_for);
   net::Task<Result<std::unique_ptr<net::Stream>>> connect(const Origin& origin, net::SocketAddress address,
                                                           SteadyTime deadline);
   struct Idle {
@@ -71,6 +78,7 @@ class UpstreamPool {
   std::map<std::string, std::deque<Idle>> idle_;  // by origin, newest at the back
   std::map<std::string, SteadyTime> down_until_;  // addresses that failed
   size_t next_address_ = 0;
+  SteadyTime idle_first_until_{};
   obs::Counter& connects_;
   obs::Counter& connect_failures_;
 };

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,9 @@ class Connection {
   bool has_buffered() const { return begin_ != end_; }
 
   net::Stream& stream() { return *stream_; }
+  // The address that was connected; empty for a client.
+  const std::string& peer() const { return peer_; }
+  void set_peer(std::string address) { peer_ = std::move(address); }
   uint64_t received_bytes() const { return received_bytes_; }
 
  private:
@@ -49,6 +53,7 @@ class Connection {
   net::Task<Result<size_t>> read_chunked(std::span<char> into);
 
   std::unique_ptr<net::Stream> stream_;
+  std::string peer_;
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "cache/fill/connect_time.h"
 #include "test/support/cache_under_test.h"
 #include "test/support/event.h"
 #include "test/support/scripted_origin.h"
@@ -52,6 +53,44 @@ TEST(Endpoints, AllDeadIsA502) {
   }
   CacheUnderTest cache(port, with_ports({port}));
   EXPECT_EQ(cache.ask(get("/x")).status, 502);
+}
+
+ScriptedOrigin::Handler kept_alive(const std::string& name) {
+  return [name](OriginConnection& connection, const RecordedRequest&) {
+    connection.send(response(200, "Cache-Control: no-store\r\nX-Who: " + name + "\r\n", name));
+  };
+}
+
+// Connections that rest must not draw all requests to where the first one went.
+TEST(Endpoints, AllAreUsedOverConnectionsThatStay) {
+  ScriptedOrigin a(kept_alive("a")), b(kept_alive("b")), c(kept_alive("c"));
+  CacheUnderTest cache(a.port(), with_ports({b.port(), c.port()}));
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(cache.ask(get("/" + std::to_string(i))).status, 200);
+  for (const ScriptedOrigin* origin : {&a, &b, &c}) EXPECT_GE(origin->count(), 8u);
+  EXPECT_EQ(cache.metric("nezha_cache_upstream_connections_total"), 3) << "each of them rests and is used again";
+}
+
+// One that took a request and died is not asked again for it, also when the others cannot be connected.
+TEST(Endpoints, FailOverDoesNotReturn) {
+  ScriptedOrigin broken([](OriginConnection& connection, const RecordedRequest&) { connection.reset(); });
+  uint16_t gone = 0;
+  {
+    ScriptedOrigin origin(named("gone"));
+    gone = origin.port();
+  }
+  CacheUnderTest cache(broken.port(), with_ports({gone}));
+  EXPECT_EQ(cache.ask(get("/x")).status, 502);
+  EXPECT_EQ(broken.count(), 1u);
+}
+
+TEST(Endpoints, EachAddressHasItsTimeToConnect) {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  const SteadyTime now{};
+  EXPECT_EQ(cache::connect_deadline(now, now + seconds(10), 1) - now, seconds(10));
+  EXPECT_EQ(cache::connect_deadline(now, now + seconds(10), 4) - now, milliseconds(2500));
+  EXPECT_EQ(cache::connect_deadline(now, now + seconds(10), 300) - now, seconds(1));
+  EXPECT_EQ(cache::connect_deadline(now, now - seconds(1), 2) - now, seconds(1));
 }
 
 // One that takes requests and dies over them.

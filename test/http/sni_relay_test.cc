@@ -6,6 +6,7 @@
 #include <openssl/x509.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -44,12 +45,14 @@ class TlsEcho {
     for (auto& server : servers_) server.join();
   }
   uint16_t port() const { return listening_.port; }
+  int accepted() const { return accepted_; }
 
  private:
   void accept_loop() {
     for (;;) {
       const int fd = ::accept4(listening_.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC);
       if (fd < 0) return;
+      ++accepted_;
       servers_.emplace_back([this, fd] { serve(Socket(fd)); });
     }
   }
@@ -67,6 +70,7 @@ class TlsEcho {
 
   ListeningSocket listening_;
   Context context_;
+  std::atomic<int> accepted_{0};
   std::vector<std::thread> servers_;
   std::thread thread_;
 };
@@ -119,6 +123,21 @@ TEST(SniRelay, CarriesTlsEndToEnd) {
     EXPECT_EQ(read_exactly(client.get(), 1), "") << "the server's end comes through";
   }
   EXPECT_TRUE(eventually([&] { return cache.connections() == 0; }));
+}
+
+TEST(SniRelay, EndpointsTakeTurns) {
+  TlsEcho first, second;
+  CacheOptions options = relay_options();
+  options.loops = 1;
+  options.more_ports = {second.port()};
+  CacheUnderTest cache(first.port(), options);
+  for (int i = 0; i < 6; ++i) {
+    TlsClient client(cache.tls_port(), "data.example");
+    ASSERT_TRUE(client.connect());
+    EXPECT_EQ(read_exactly(client.get(), 12), "data.example");
+  }
+  EXPECT_EQ(first.accepted(), 3);
+  EXPECT_EQ(second.accepted(), 3);
 }
 
 TEST(SniRelay, AnUnknownNameGetsAnAlert) {
