@@ -39,7 +39,7 @@ test-fast: ## Everything that needs no cluster
 	@scripts/run-tests fast
 
 test-clients: build ## Real S3 clients and servers, directly and through the cache; writes docs/compatibility.md
-	@scripts/install-deps test
+	@scripts/install-deps clients
 	@scripts/s3-clients
 
 test-asan: ## The C++ tests under the address and undefined-behaviour sanitizers (clang)

@@ -22,6 +22,11 @@ a known difference, named below. Blank: the client does not offer it, or it was 
 Servers: {servers}. Clients: {clients}.
 """
 
+ABSENT = {
+    "TensorFlow (`tf.io.gfile`)": "it reads S3 through tensorflow-io, whose last version, 0.37.1 of July 2024, is made "
+    "for TensorFlow 2.16; with later ones there is no S3 in it",
+}
+
 
 class Results:
     def __init__(self, file):
@@ -38,8 +43,12 @@ class Results:
             self._notes[f"{client}, {OPERATIONS[name].words}"] = report.wasxfail.removeprefix("reason: ")
         self._cells[server, name, client] = word
 
+    def clients(self):
+        """The names of those that were run."""
+        return [name for name in CLIENTS if any(key[2] == name for key in self._cells)]
+
     def write(self, versions, servers):
-        clients = [name for name in CLIENTS if any(key[2] == name for key in self._cells)]
+        clients = self.clients()
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         lines = [HEAD.format(date=date, servers=", ".join(servers), clients=", ".join(versions))]
         for server in dict.fromkeys(key[0] for key in self._cells):
@@ -52,7 +61,8 @@ class Results:
             lines.append("")
         if self._notes:
             lines += ["## Known differences", ""]
-            lines += [f"- {place}: {reason}." for place, reason in sorted(self._notes.items())]
+            lines += [f"- {place}: {reason}." for place, reason in sorted(self._notes.items())] + [""]
+        lines += ["## Not tested", ""] + [f"- {client}: {reason}." for client, reason in ABSENT.items()]
         self._file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 

@@ -15,8 +15,13 @@ from servers import BUCKET, Moto, Versitygw  # noqa: E402
 from world import World  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items):
-    """What looks for secrets in all that the cache wrote comes after all that used secrets."""
+    """Marks what needs a heavy client. What looks for secrets in all that the cache wrote comes at the end."""
+    for item in items:
+        client = getattr(item, "callspec", None) and item.callspec.params.get("client")
+        if client in CLIENTS and CLIENTS[client].heavy:
+            item.add_marker("heavy")
     items.sort(key=lambda item: item.get_closest_marker("after_all") is not None)
 
 
@@ -36,7 +41,7 @@ def pytest_runtest_makereport(item, call):
 def compatibility_document(servers, pairs):
     """Writes it at the end of a run that was asked for it."""
     yield
-    versions = [pairs(name, "moto").direct.must("version") for name, kind in CLIENTS.items() if not kind.heavy]
+    versions = [pairs(name, "moto").direct.must("version") for name in RESULTS.clients()]
     RESULTS.write(versions, [server.version() for server in servers.values()])
 
 

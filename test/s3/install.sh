@@ -3,7 +3,9 @@
 # everything is there.
 # Each Python client has an environment of its own, because they want different versions of the same libraries; the
 # programs in Go are built from their modules, which Go checks against its public checksum database.
-# NEZHA_CLIENTS (default: ~/.cache/nezha/clients) holds them. Needs python3-venv and Go: `scripts/install-deps test`.
+# Heavy are those of some gigabytes, which `make test-clients` alone runs.
+# NEZHA_CLIENTS (default: ~/.cache/nezha/clients) holds them. Needs python3-venv and Go: `scripts/install-deps test`;
+# for the heavy ones Java too: `scripts/install-deps clients`.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -12,6 +14,7 @@ venv=${NEZHA_VENV:-$HOME/.cache/nezha/venv}
 [ ! -x "$venv/bin/go" ] || PATH=$venv/bin:$PATH
 
 versitygw=github.com/versity/versitygw/cmd/versitygw@v1.8.0
+pyspark=pyspark==4.3.0
 
 say() { echo "s3 clients: $*" >&2; }
 
@@ -61,8 +64,20 @@ light() {
   environment pyarrow pyarrow==26.0.1
 }
 
+spark_anew() { # PACKAGE: and the S3A of its Hadoop from Maven Central, by the Ivy that Spark brings
+  environment_anew spark "$1"
+  local jars hadoop
+  jars=$(echo "$dir"/spark/lib/python3*/site-packages/pyspark/jars)
+  hadoop=$(basename "$jars"/hadoop-client-api-*.jar .jar)
+  java -jar "$jars"/ivy-*.jar -warn -cache "$dir/ivy" -confs default \
+    -dependency org.apache.hadoop hadoop-aws "${hadoop##*-}" -retrieve "$jars/[artifact]-[revision].[ext]" \
+    > "$dir/ivy.log"
+  rm -rf "$dir/ivy"
+}
+
 heavy() {
   light
+  once spark "$pyspark" spark_anew "$pyspark"
 }
 
 mkdir -p "$dir/bin" "$dir/stamp"
@@ -71,5 +86,5 @@ flock 8 # two runs at once install once
 export GOTOOLCHAIN=local GOFLAGS=-buildvcs=false
 case ${1:-} in
   bench | light | heavy) "$1" ;;
-  *) sed -n '2,6s/^# //p' "${BASH_SOURCE[0]}" && exit 2 ;;
+  *) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}" && exit 2 ;;
 esac

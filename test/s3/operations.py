@@ -38,6 +38,8 @@ OPERATIONS = {
     "listing": Operation("list", {"prefix": "{folder}/"}, {"": 10, "-b": 20, "-c/d": 30}),
     "write": Operation("write", KEY | {"size": SMALL}, {}, changes=True),
     "write_parts": Operation("write in parts", KEY | {"size": LARGE}, {}, changes=True),
+    "write_table": Operation("write a table of Parquet", KEY, {}, changes=True),
+    "read_table": Operation("read a table of Parquet", KEY, {}),
     "copy": Operation("copy", KEY | {"to": "{key}-copy"}, changes=True),
     "delete": Operation("delete", KEY, changes=True),
     "delete_many": Operation(

@@ -36,7 +36,6 @@ KEYS = [
     "less<more>",
     "x" * 200,
 ]
-LIGHT = [name for name, kind in CLIENTS.items() if not kind.heavy]
 
 
 def targets(twin):
@@ -76,7 +75,7 @@ def test_boto3_writes_reads_lists_and_deletes(servers, pairs, server, key):
 
 
 @pytest.mark.parametrize("server", ["moto", "versitygw"])
-@pytest.mark.parametrize("client", [name for name in LIGHT if name != "boto3"])
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "boto3"])
 def test_every_client_reads_every_key(servers, pairs, server, client):
     pair = pairs(client, server)
     differing = []

@@ -16,7 +16,6 @@ LACKING = {  # what the server itself does not do; it says so through the cache 
     "moto": ("read_signed_url", "read_signed_url_v4", "read_signed_url_v2"),  # not while it verifies signatures
     "versitygw": ("read_signed_url_v2",),
 }
-LIGHT = [name for name, kind in CLIENTS.items() if not kind.heavy]
 
 
 def offered(client, operation):
@@ -26,7 +25,7 @@ def offered(client, operation):
 ROWS = [
     pytest.param(server, client, name, id=f"{server}-{client}-{name}")
     for server in SERVERS
-    for client in LIGHT
+    for client in CLIENTS
     for name in OPERATIONS
     if offered(client, name)
 ]

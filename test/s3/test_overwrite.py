@@ -8,11 +8,10 @@ from origin import content
 
 SIZE = 12_000_000
 HELD = 3_000_000
-LIGHT = [name for name, kind in CLIENTS.items() if not kind.heavy]
 # What asks once, or for each part with If-Match. The others (pyarrow; downloads in parts by s3fs, s5cmd and rclone) ask
 # for part after part without a condition, and so may mix two versions themselves, also without a cache.
 WHOLE = [("boto3", "read"), ("boto3", "download"), ("awscli", "read"), ("s3fs", "read"), ("s5cmd", "read")]
-WHOLE += [("rclone", "read")]
+WHOLE += [("rclone", "read"), ("spark", "read")]
 
 
 def hash_of(seed):
@@ -41,7 +40,7 @@ def overwriting(owners, pairs):
 
 
 @pytest.mark.parametrize("how", ["behind", "through"])
-@pytest.mark.parametrize("client", LIGHT)
+@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("server", ["moto", "versitygw"])
 def test_the_next_read_has_the_new_version(server, client, how, pairs, overwriting):
     reader = pairs(client, server).cached

@@ -5,6 +5,7 @@ very same command, environment and endpoint either way. Every process ends with 
 """
 
 import os
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -45,8 +46,9 @@ class Way:
             raise RuntimeError("namespaces could not be made; they need root, and the commands ip, mount and setpriv")
 
     def names(self, table):
-        """{name: address} as kubelet writes it."""
-        self._hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{ip} {name}\n" for name, ip in table.items()))
+        """{name: address} as kubelet writes it, with the machine's own name, which Java asks for."""
+        own = f"127.0.0.1 localhost {socket.gethostname()}\n"
+        self._hosts.write_text(own + "".join(f"{ip} {name}\n" for name, ip in table.items()))
 
     def start(self, command, **options):
         enter = ["nsenter", f"--target={self.pid}", "--net", "--mount", "--"]

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +35,6 @@ class Kind:
         return INSTALLED / self.environment / "bin/python" if self.environment else sys.executable
 
 
-
 CLIENTS = {
     kind.name: kind
     for kind in (
@@ -44,6 +44,7 @@ CLIENTS = {
         Kind("pyarrow", "pyarrow"),
         Kind("s5cmd"),
         Kind("rclone"),
+        Kind("spark", "spark", heavy=True),
     )
 }
 
@@ -73,8 +74,9 @@ class Client:
         if credentials and credentials.get("token"):
             environment["AWS_SESSION_TOKEN"] = credentials["token"]
         command = [kind.python, HERE / "serve.py", f"{kind.name}_client"]
+        self._complaints = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = way.start(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True
         )
 
     def begin(self, operation, **arguments):
@@ -85,7 +87,8 @@ class Client:
     def finish(self):
         line = self._process.stdout.readline()
         if not line:
-            raise Failed(f"{self.kind.name} ended: {self._process.stderr.read()[-3000:]}")
+            self._complaints.seek(0)
+            raise Failed(f"{self.kind.name} ended: {self._complaints.read()[-3000:]}")
         return json.loads(line)
 
     def ask(self, operation, **arguments):
@@ -105,6 +108,7 @@ class Client:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._complaints.close()
 
     def __enter__(self):
         return self
