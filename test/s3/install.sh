@@ -3,7 +3,7 @@
 # everything is there.
 # Each Python client has an environment of its own, because they want different versions of the same libraries; the
 # programs in Go are built from their modules, which Go checks against its public checksum database.
-# Heavy are those of some gigabytes, which `make test-clients` alone runs.
+# Heavy are those of some gigabytes, which `make test-clients` alone runs; those that need PyTorch share it.
 # NEZHA_CLIENTS (default: ~/.cache/nezha/clients) holds them. Needs python3-venv and Go: `scripts/install-deps test`;
 # for the heavy ones Java too: `scripts/install-deps clients`.
 set -euo pipefail
@@ -78,6 +78,7 @@ spark_anew() { # PACKAGE: and the S3A of its Hadoop from Maven Central, by the I
 heavy() {
   light
   once spark "$pyspark" spark_anew "$pyspark"
+  environment torch torch==2.15.0 s3torchconnector==1.5.0 mosaicml-streaming==0.13.0 webdataset==1.0.2
 }
 
 mkdir -p "$dir/bin" "$dir/stamp"

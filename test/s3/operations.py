@@ -40,6 +40,8 @@ OPERATIONS = {
     "write_parts": Operation("write in parts", KEY | {"size": LARGE}, {}, changes=True),
     "write_table": Operation("write a table of Parquet", KEY, {}, changes=True),
     "read_table": Operation("read a table of Parquet", KEY, {}),
+    "write_shards": Operation("write samples in shards", KEY, {}, changes=True),
+    "read_shards": Operation("read samples from shards", KEY, {}),
     "copy": Operation("copy", KEY | {"to": "{key}-copy"}, changes=True),
     "delete": Operation("delete", KEY, changes=True),
     "delete_many": Operation(

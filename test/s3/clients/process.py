@@ -45,6 +45,9 @@ CLIENTS = {
         Kind("s5cmd"),
         Kind("rclone"),
         Kind("spark", "spark", heavy=True),
+        Kind("s3torchconnector", "torch", heavy=True),
+        Kind("streaming", "torch", heavy=True),
+        Kind("webdataset", "torch", heavy=True),
     )
 }
 
