@@ -21,6 +21,7 @@ from limits import limits
 from pmem import pmem
 from restart import restart
 from s3 import s3
+from spark import spark
 from tail import tail
 from tls import tls
 from world import World
@@ -31,6 +32,7 @@ ROWS = {
     "tls": tls,
     "cold": cold,
     "s3": s3,
+    "spark": spark,
     "tail": tail,
     "restart": restart,
     "crowd": crowd,
