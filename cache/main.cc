@@ -220,6 +220,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   sigwait(&signals, &received);
   log->info("draining", {{"signal", std::to_string(received)}});
   draining = true;
+  prefetcher->stop();  // it is a client, too
   const bool whole = server.value()->drain(clock.now() + std::chrono::seconds(options.drain_seconds));
   admin.reset();
   server.value().reset();

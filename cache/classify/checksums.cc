@@ -27,7 +27,7 @@ bool asks_for_checksums(const http::Fields& request) {
 
 void note_checksum_mode(StoredHead& head, const http::Fields& request) {
   std::erase_if(head.selecting, is_mode);
-  head.selecting.emplace_back(kChecksumMode, asks_for_checksums(request) ? kEnabled : "");
+  if (asks_for_checksums(request)) head.selecting.emplace_back(kChecksumMode, kEnabled);
 }
 
 bool has_checksums(const StoredHead& head) {

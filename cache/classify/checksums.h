@@ -2,7 +2,8 @@
 // HeadObject in Amazon's S3 API reference), so that field selects among answers as if Vary named it. An answer that has
 // them serves everybody; those who did not ask get it without. One that was given without the wish serves only those
 // who have none. Ranges never carry them: a request for one has no wish.
-// As in every answer stored for protocol s3, the mode is among the selecting fields. Pure. Threads: any.
+// Among the selecting fields of a stored answer the mode stands for "with"; without it they are not there.
+// Pure. Threads: any.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ inline constexpr std::string_view kChecksumMode = "x-amz-checksum-mode";
 bool is_s3_checksum(std::string_view field_name);
 bool asks_for_checksums(const http::Fields& request);
 
-// Marks a head that is about to be stored. `request`: what it answers.
+// For a head that is about to be stored. `request`: what it answers.
 void note_checksum_mode(StoredHead& head, const http::Fields& request);
 // Whether the stored head was given to somebody who asked.
 bool has_checksums(const StoredHead& head);

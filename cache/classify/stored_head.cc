@@ -222,7 +222,7 @@ StoredHeadPtr make_stored_head(const http::RequestHead& request, const Classifie
   for (const auto name : http::list_members(response.fields, "Vary")) {
     head->selecting.emplace_back(to_lower(name), selecting_value(request.fields, name));
   }
-  if (classified.upstream->protocol == config::Protocol::kS3) note_checksum_mode(*head, request.fields);
+  note_checksum_mode(*head, request.fields);
   return head;
 }
 
@@ -271,18 +271,18 @@ StoredHeadPtr with_total(const StoredHead& stored, uint64_t total_bytes) {
 }
 
 bool selects(const StoredHead& stored, const http::Fields& request) {
+  if (asks_for_checksums(request) && !has_checksums(stored)) return false;
   return std::all_of(stored.selecting.begin(), stored.selecting.end(), [&](const auto& entry) {
-    if (entry.first == kChecksumMode) return !entry.second.empty() || !asks_for_checksums(request);
-    return selecting_value(request, entry.first) == entry.second;
+    return entry.first == kChecksumMode || selecting_value(request, entry.first) == entry.second;
   });
 }
 
 std::string variant_of(const StoredHead& stored, const http::Fields& request) {
   std::string out;
   for (const auto& [name, value] : stored.selecting) {
-    const bool mode = name == kChecksumMode;
-    out += name + ":" + (mode ? asks_for_checksums(request) ? "1" : "" : selecting_value(request, name)) + "\n";
+    if (name != kChecksumMode) out += name + ":" + selecting_value(request, name) + "\n";
   }
+  if (asks_for_checksums(request)) out += kChecksumMode;
   return out;
 }
 

@@ -9,39 +9,47 @@ namespace nezha::cache {
 
 Approvals::Approvals(size_t count_max) : shard_count_max_(std::max<size_t>(1, count_max / kShards)) {}
 
-Approvals::Token Approvals::token(const s3::AccessKeyId& reader, bool presigned, const CacheKey& key,
-                                  const std::string& etag) {
+Approvals::Token Approvals::token(const s3::AccessKeyId& reader, const CacheKey& key) {
   std::string text;
-  for (const std::string* part : {&reader.get(), &key.path, &key.query, &etag}) {
+  for (const std::string* part : {&reader.get(), &key.path, &key.query}) {
     text += std::to_string(part->size()) + ':';
     text += *part;
   }
-  text += presigned ? 'q' : 'h';
   const std::string hash = s3::sha256_hex(text);
   Token out;
-  NEZHA_CHECK(hash.size() == out.size(), "SHA-256 has 64 digits");
-  std::copy(hash.begin(), hash.end(), out.begin());
+  NEZHA_CHECK(hash.size() >= out.size(), "SHA-256 has 64 digits");
+  std::copy_n(hash.begin(), out.size(), out.begin());
   return out;
 }
 
-void Approvals::note(const Token& token, SteadyTime now) {
-  Shard& shard = shards_[shard_of(token)];
-  std::lock_guard lock(shard.mutex);
-  if (shard.noted.size() >= shard_count_max_ && !shard.noted.contains(token)) shard.noted.clear();
-  shard.noted[token] = now;
+Approvals::Word& Approvals::word_of(Shard& shard, const Token& token) const {
+  if (shard.words.size() >= shard_count_max_ && !shard.words.contains(token)) shard.words.clear();
+  return shard.words[token];
 }
 
-bool Approvals::holds(const Token& token, SteadyTime now, std::chrono::seconds age_max) const {
+void Approvals::note(const Token& token, const std::string& etag, Way way, SteadyTime asked_at) {
+  Shard& shard = shards_[shard_of(token)];
+  std::lock_guard lock(shard.mutex);
+  Word& word = word_of(shard, token);
+  if (word.refused && asked_at <= *word.refused) return;
+  if (word.etag != etag) word = {etag, {}, word.refused};
+  word.noted[static_cast<size_t>(way)] = asked_at;
+}
+
+bool Approvals::holds(const Token& token, const std::string& etag, Way way, SteadyTime now,
+                      std::chrono::seconds age_max) const {
   const Shard& shard = shards_[shard_of(token)];
   std::lock_guard lock(shard.mutex);
-  const auto at = shard.noted.find(token);
-  return at != shard.noted.end() && now - at->second < age_max;
+  const auto at = shard.words.find(token);
+  if (at == shard.words.end() || at->second.etag != etag) return false;
+  const auto& noted = at->second.noted[static_cast<size_t>(way)];
+  return noted && now - *noted < age_max;
 }
 
-void Approvals::forget(const Token& token) {
+void Approvals::refuse(const Token& token, SteadyTime now) {
   Shard& shard = shards_[shard_of(token)];
   std::lock_guard lock(shard.mutex);
-  shard.noted.erase(token);
+  word_of(shard, token) = {"", {}, now};
 }
 
 }  // namespace nezha::cache

@@ -15,6 +15,7 @@
 #include <set>
 #include <stop_token>
 #include <thread>
+#include <utility>
 
 #include "nezha/base/text.h"
 
@@ -46,8 +47,8 @@ Mark mark_of(const std::string& folder) {
 
 // Its bytes, empty when there is no such file. They end up in memory that is wiped.
 Result<s3::Hidden> read_file(const std::string& path) {
-  std::error_code gone;
-  if (!fs::exists(path, gone)) return s3::Hidden();
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) return s3::Hidden();
   std::ifstream file;
   file.rdbuf()->pubsetbuf(nullptr, 0);  // no copy stays in a buffer of the stream
   file.open(path, std::ios::binary);
@@ -137,11 +138,14 @@ class FollowedKeyRing final : public KeyRing {
     std::error_code error;
     for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
       const std::string name = at->path().filename();
-      if (!name.starts_with('.') && at->is_directory(error)) seen.emplace(name, mark_of(at->path()));
+      if (!name.starts_with('.')) seen.emplace(name, mark_of(at->path()));
     }
-    for (const auto& [name, mark] : seen) {
+    const bool absent = error == std::errc::no_such_file_or_directory;
+    if (error && !absent) return;  // that nothing was seen does not mean that nothing is there
+    for (auto& [name, mark] : seen) {
       const auto known = marks_.find(name);
-      if (known == marks_.end() || known->second != mark) load(name);
+      if (known != marks_.end() && known->second == mark) continue;
+      if (!load(name)) mark = {};  // it may have been the reading: again next time
     }
     for (const auto& [name, mark] : marks_) {
       if (seen.contains(name)) continue;
@@ -153,24 +157,28 @@ class FollowedKeyRing final : public KeyRing {
     marks_ = std::move(seen);
   }
 
-  void load(const std::string& name) {
+  bool load(const std::string& name) {
     auto read = read_key_set(directory_ + "/" + name);
     if (!read) {
+      if (std::exchange(errors_said_[name], read.error().message) == read.error().message) return false;
       errors_.add();
       log_.error("keys refused, the last good ones stay in force",
                  {{"secret", name}, {"reason", read.error().message}});
-      return;
+      return false;
     }
+    errors_said_.erase(name);
     log_.info("keys read", {{"secret", name}, {"readers", std::to_string(read.value().readers.size())}});
     std::lock_guard lock(mutex_);
     missed_.erase(name);
     sets_[name] = std::make_shared<const KeySet>(std::move(read.value()));
+    return true;
   }
 
   const std::string directory_;
   obs::Log& log_;
   obs::Counter& errors_;
   std::map<std::string, Mark> marks_;  // the thread's own
+  std::map<std::string, std::string> errors_said_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const KeySet>> sets_;
   mutable std::set<std::string> missed_;  // a warning for each is enough

@@ -35,7 +35,8 @@ std::optional<KnownReader> known_reader(const http::RequestHead& request, const 
   const s3::SignatureClaim& claim = reading.claim;
   const s3::Credentials* const credentials = keys.find(claim.access_key_id);
   if (!credentials || !s3::verify(request, claim, *credentials, now).valid()) return std::nullopt;
-  return KnownReader{claim.access_key_id, claim.place == s3::SignatureClaim::Place::kQuery, claim.scope.region};
+  const bool in_query = claim.place == s3::SignatureClaim::Place::kQuery;
+  return KnownReader{claim.access_key_id, in_query ? Approvals::Way::kQuery : Approvals::Way::kHeader};
 }
 
 }  // namespace nezha::cache

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "cache/credentials/approvals.h"
 #include "cache/credentials/key_ring.h"
 #include "nezha/base/clock.h"
 #include "nezha/http/message.h"
@@ -11,8 +12,7 @@ namespace nezha::cache {
 
 struct KnownReader {
   s3::AccessKeyId id;
-  bool presigned = false;  // by the query, not by Authorization: the source may judge them by different rules
-  std::string region;      // that the signature is for
+  Approvals::Way way = Approvals::Way::kHeader;  // in which he signs
 };
 
 // Nothing where the signature is none, not valid now, or of another key; nor where a field beside it may decide what

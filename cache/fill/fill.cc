@@ -180,13 +180,21 @@ net::Task<Result<void>> Fill::fill_piece(UpstreamPool& pool, Connection& connect
 
 // No more comes into it. An empty one leaves its place to another.
 void Fill::finish_piece(uint64_t offset) {
-  std::lock_guard lock(mutex_);
-  const auto piece = piece_at(offset);
-  piece->full = true;
-  if (piece->size_bytes == 0)
-    pieces_.erase(piece);
-  else
-    advance();
+  bool in_lanes = false;
+  {
+    std::lock_guard lock(mutex_);
+    const auto piece = piece_at(offset);
+    piece->full = true;
+    if (piece->size_bytes == 0)
+      pieces_.erase(piece);
+    else
+      advance();
+    in_lanes = in_lanes_;
+  }
+  if (!in_lanes) return;
+  // What lies behind it may have come before it: readers go on, and so do lanes that wait for their turn.
+  progress_.notify_all();
+  consumed_.notify_all();
 }
 
 std::deque<Fill::Piece>::iterator Fill::piece_at(uint64_t offset) {

@@ -42,6 +42,7 @@ net::Task<Result<void>> Fill::read_all(UpstreamPool& pool, Exchange& exchange, R
     std::lock_guard lock(mutex_);
     if (available_ == *end_) co_return ok();
     if (result && lane_failed_) result = *lane_failed_;
+    if (result && gone_) result = Error{Remedy::kGiveUp, "all readers left"};
   }
   if (result && end_ && available_ != *end_)
     co_return fail(Remedy::kGiveUp, "the body is not as long as its head said");
@@ -149,6 +150,7 @@ net::Task<> Fill::lanes_done(const net::Gate& lanes) {
 std::optional<http::ByteRange> Fill::take_part() {
   std::lock_guard lock(mutex_);
   const bool unread = !storing_ && readers_.empty();
+  if (unread) gone_ = true;  // nobody may join what is about to end
   return lanes_refused_ || unread ? std::nullopt : plan_.take();
 }
 

@@ -208,9 +208,7 @@ class Attempt {
 
   // After a failure: whether it was that of a connection which had ended, or still carried more of its last answer than
   // that had announced. Then nobody has seen this attempt, and another connection may do better.
-  bool may_repeat() const {
-    return !body_begun_ && !client_failed_ && (is_untouched() || refused_first_);
-  }
+  bool may_repeat() const { return !body_begun_ && !client_failed_ && (is_untouched() || refused_first_); }
   // Whether the upstream is to blame: it took what there was, and said nothing.
   bool was_left_alone() const { return !client_failed_ && is_untouched(); }
 

@@ -12,7 +12,7 @@ bool FetchQueue::offer(FetchTarget target) {
 
 bool FetchQueue::push(FetchTarget target, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait(lock, stop, [this] { return targets_.size() < count_max_; })) return false;
+  if (!changed_.wait(lock, stop, [this] { return targets_.size() < (count_max_ + 1) / 2; })) return false;
   targets_.push_back(std::move(target));
   changed_.notify_all();
   return true;

@@ -29,7 +29,7 @@ class FetchQueue {
 
   // False when it is full.
   bool offer(FetchTarget target);
-  // Waits for room. False when it was stopped.
+  // Waits for room, and leaves half of it to those who do not. False when it was stopped.
   bool push(FetchTarget target, const std::stop_token& stop);
   // Waits for one. Nothing when it was stopped.
   std::optional<FetchTarget> pop(const std::stop_token& stop);

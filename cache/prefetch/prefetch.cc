@@ -6,6 +6,8 @@
 #include <atomic>
 #include <list>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "cache/prefetch/prefetch_request.h"
 #include "nezha/base/text.h"
@@ -33,6 +35,7 @@ constexpr size_t kJobsKept = 100;   // of those that have ended
 constexpr size_t kJobsAtOnce = 16;  // that are still listed
 constexpr size_t kPageBytesMax = 8 * 1024 * 1024;
 constexpr time_t kAnswerTimeoutS = 120;
+constexpr std::chrono::milliseconds kInterruptEvery{20};
 
 void note_error(PrefetchJob* job, const std::string& error) {
   if (!job) return;
@@ -40,19 +43,22 @@ void note_error(PrefetchJob* job, const std::string& error) {
   if (job->error.empty()) job->error = printable(error, 200);
 }
 
-// One connection to the cache after the other, as a reader's. Used by one thread; stop() by any.
+// One connection to the cache after the other, as a reader's. Used by one thread; interrupt() by any.
 class Reader {
  public:
-  Reader(const PrefetchDeps& deps, const std::stop_token& stop)
-      : deps_(deps), stop_(stop), on_stop_(stop, [this] {
-          std::lock_guard lock(mutex_);
-          if (client_) client_->stop();
-        }) {}
+  Reader(const PrefetchDeps& deps, std::stop_token stop) : deps_(deps), stop_(std::move(stop)) {}
+
+  // Ends the request under way, if it has got so far: call it until the thread has ended.
+  void interrupt() {
+    std::lock_guard lock(mutex_);
+    if (client_) client_->stop();
+  }
 
   // The body of a 200, in pieces. The error names status or reason.
   Result<void> get(const FetchTarget& target, const std::function<void(std::string_view)>& take) {
     NEZHA_TRY(const httplib::Headers fields, signed_fields(target));
     NEZHA_TRY(httplib::Client* const client, client_for(target));
+    if (stop_.stop_requested()) return fail(Remedy::kRetryLater, "stopped");
     int status = 0;
     const auto result = client->Get(
         target.target, fields,
@@ -74,7 +80,8 @@ class Reader {
   Result<httplib::Headers> signed_fields(const FetchTarget& target) const {
     const std::shared_ptr<const Routes> routes = deps_.routes.current();
     const config::Upstream* const upstream = routes->find(target.host);
-    const auto keys = upstream ? deps_.keys.find(upstream->credentials_secret) : nullptr;
+    const bool has_keys = upstream && !upstream->credentials_secret.empty();
+    const auto keys = has_keys ? deps_.keys.find(upstream->credentials_secret) : nullptr;
     if (!keys) return fail(Remedy::kGiveUp, "there are no keys for " + target.host);
     http::RequestHead head;
     head.method = "GET";
@@ -113,7 +120,6 @@ class Reader {
   std::mutex mutex_;
   std::unique_ptr<httplib::Client> client_;
   std::string base_;
-  const std::stop_callback<std::function<void()>> on_stop_;
 };
 
 class ThreadedPrefetcher final : public Prefetcher {
@@ -122,10 +128,20 @@ class ThreadedPrefetcher final : public Prefetcher {
       : deps_(std::move(deps)),
         objects_(deps_.metrics.counter("nezha_cache_prefetched_objects_total", "Objects fetched before their readers")),
         failures_(deps_.metrics.counter("nezha_cache_prefetch_failures_total", "Objects that could not be")) {
-    for (size_t i = 0; i < kFetches; ++i) {
-      threads_.emplace_back([this](const std::stop_token& stop) { fetch(stop); });
+    for (size_t i = 0; i < kFetches; ++i) run([this](Reader& reader) { fetch(reader); });
+    run([this](Reader& reader) { list(reader); });
+  }
+  ~ThreadedPrefetcher() override { stop(); }
+
+  void stop() override {
+    stop_.request_stop();
+    while (running_ > 0) {
+      for (Reader& reader : readers_) reader.interrupt();
+      std::this_thread::sleep_for(kInterruptEvery);
     }
-    lister_ = std::jthread([this](const std::stop_token& stop) { list(stop); });
+    for (auto& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
   }
 
   Result<std::string> start(std::string_view json) override {
@@ -135,6 +151,7 @@ class ThreadedPrefetcher final : public Prefetcher {
     job->request = std::move(request);
     job->place = std::move(place);
     std::lock_guard lock(mutex_);
+    if (stop_.stop_requested()) return fail(Remedy::kRetryLater, "shutting down");
     if (to_list_.size() >= kJobsAtOnce)
       return fail(Remedy::kRetryLater, "too many jobs are waiting; ask again when one has ended");
     job->number = ++jobs_begun_;
@@ -169,9 +186,17 @@ class ThreadedPrefetcher final : public Prefetcher {
   }
 
  private:
-  void fetch(const std::stop_token& stop) {
-    Reader reader(deps_, stop);
-    while (const auto target = deps_.queue.pop(stop)) {
+  void run(std::function<void(Reader&)> work) {
+    Reader& reader = readers_.emplace_back(deps_, stop_.get_token());
+    ++running_;
+    threads_.emplace_back([this, &reader, work = std::move(work)] {
+      work(reader);
+      --running_;
+    });
+  }
+
+  void fetch(Reader& reader) {
+    while (const auto target = deps_.queue.pop(stop_.get_token())) {
       uint64_t size_bytes = 0;
       const Result<void> done = reader.get(*target, [&](std::string_view piece) { size_bytes += piece.size(); });
       PrefetchJob* const job = target->job.get();
@@ -188,8 +213,8 @@ class ThreadedPrefetcher final : public Prefetcher {
     }
   }
 
-  void list(const std::stop_token& stop) {
-    Reader reader(deps_, stop);
+  void list(Reader& reader) {
+    const std::stop_token stop = stop_.get_token();
     while (const auto job = next_job(stop)) {
       if (!job->request.prefix)
         push(job, job->request.text, stop);
@@ -206,6 +231,7 @@ class ThreadedPrefetcher final : public Prefetcher {
   void list_prefix(Reader& reader, const std::shared_ptr<PrefetchJob>& job, const std::stop_token& stop) {
     const std::string& path = job->place.path;
     const std::string bucket_path = path == "/" ? path : path.substr(0, path.size() - 1);
+    std::set<std::string> tokens;  // a source may lead in circles
     for (std::string token; !stop.stop_requested();) {
       const std::string target = bucket_path + "?" + s3::object_page_query(job->request.text, token);
       std::string xml;
@@ -219,8 +245,9 @@ class ThreadedPrefetcher final : public Prefetcher {
       for (const auto& object : page.value().objects) {
         if (object.size_bytes > 0 && !push(job, object.key.get(), stop)) return;
       }
-      if (page.value().continuation_token.empty() || page.value().continuation_token == token) return;
       token = page.value().continuation_token;
+      if (token.empty()) return;
+      if (!tokens.insert(token).second) return note_error(job.get(), "the listing leads in circles");
     }
   }
 
@@ -247,8 +274,10 @@ class ThreadedPrefetcher final : public Prefetcher {
   int jobs_begun_ = 0;
   std::list<std::shared_ptr<PrefetchJob>> jobs_;
   std::list<std::shared_ptr<PrefetchJob>> to_list_;
-  std::vector<std::jthread> threads_;
-  std::jthread lister_;
+  std::stop_source stop_;
+  std::atomic<size_t> running_{0};
+  std::list<Reader> readers_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace

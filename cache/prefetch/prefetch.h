@@ -18,7 +18,9 @@ namespace nezha::cache {
 
 class Prefetcher {
  public:
-  virtual ~Prefetcher() = default;  // stops; what is queued is not fetched
+  virtual ~Prefetcher() = default;  // stops
+  // Ends what is under way; what is queued is not fetched. Returns soon, when nothing runs any more.
+  virtual void stop() = 0;
   // POST /prefetch: begins a job in the background. Its number, as JSON: {"job": 1}. Fails with kFixInput: the body is
   // wrong, or names what cannot be read.
   virtual Result<std::string> start(std::string_view json) = 0;

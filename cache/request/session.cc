@@ -63,10 +63,10 @@ class Session {
 
   // Readers whose key the cache has.
   std::shared_ptr<const KeySet> keys() const;
-  std::optional<Approvals::Token> approval_of(const StoredHead& head) const;
+  std::optional<KnownReader> reader() const;
   bool is_approved(const StoredHead& head) const;
   void note_approval(const StoredHead& head);
-  void forget_approval(const StoredHead& head);
+  void refuse_approval();
 
   const config::Freshness& freshness() const { return classified_.upstream->freshness; }
   bool may_serve_stale(SourceFailure failure) const;
@@ -89,6 +89,7 @@ class Session {
   Step first_step_ = Step::kClassify;
   bool looked_up_ = false;     // known_ is what the store has, just now
   std::string variant_;        // known once another variant was seen on its way
+  SteadyTime asked_at_{};      // when the source was last asked for this request
   bool looked_again_ = false;  // this request came back to the store from a flight, which it does once
 };
 
@@ -233,30 +234,33 @@ std::shared_ptr<const KeySet> Session::keys() const {
   return secret.empty() ? nullptr : deps_.keys.find(secret);
 }
 
-std::optional<Approvals::Token> Session::approval_of(const StoredHead& head) const {
-  if (!head.strong() || !authorise_each(head, freshness())) return std::nullopt;
+std::optional<KnownReader> Session::reader() const {
+  if (classified_.credentials == Credentials::kNone) return std::nullopt;
   const auto known = keys();
-  const auto reader = known ? known_reader(request(), *known, deps_.clock.wall()) : std::nullopt;
-  if (!reader) return std::nullopt;
-  return Approvals::token(reader->id, reader->presigned, classified_.key, head.etag->text);
+  return known ? known_reader(request(), *known, deps_.clock.wall()) : std::nullopt;
 }
 
 // Not asked for where the source is asked in any case.
 bool Session::is_approved(const StoredHead& head) const {
   if (freshness().mode == config::Freshness::Mode::kRevalidate) return false;
-  const auto token = approval_of(head);
+  if (!head.strong() || !authorise_each(head, freshness())) return false;
+  const auto who = reader();
+  if (!who) return false;
   const bool by_ttl = freshness().mode == config::Freshness::Mode::kTtl;
   const auto age_max = by_ttl ? std::min(freshness().ttl_s, kApprovalAgeMax) : kApprovalAgeMax;
-  return token && deps_.approvals.holds(*token, deps_.clock.now(), age_max);
+  const auto token = Approvals::token(who->id, classified_.key);
+  return deps_.approvals.holds(token, head.etag->text, who->way, deps_.clock.now(), age_max);
 }
 
 // The source answered this request with that version, or confirmed it.
 void Session::note_approval(const StoredHead& head) {
-  if (const auto token = approval_of(head)) deps_.approvals.note(*token, deps_.clock.now());
+  if (!head.strong() || !authorise_each(head, freshness())) return;
+  if (const auto who = reader())
+    deps_.approvals.note(Approvals::token(who->id, classified_.key), head.etag->text, who->way, asked_at_);
 }
 
-void Session::forget_approval(const StoredHead& head) {
-  if (const auto token = approval_of(head)) deps_.approvals.forget(*token);
+void Session::refuse_approval() {
+  if (const auto who = reader()) deps_.approvals.refuse(Approvals::token(who->id, classified_.key), deps_.clock.now());
 }
 
 net::Task<Session::Step> Session::look_up() {
@@ -405,6 +409,7 @@ net::Task<Session::Step> Session::forward() {
   const bool conditional = held && may_ask_to_confirm(request(), classified_, *held, deps_.clock.wall());
   const auto ticket = deps_.store.begin_fill(classified_.key);
   const http::RequestHead asked = upstream_request(request(), conditional ? held.get() : nullptr, deps_.loop_id);
+  asked_at_ = deps_.clock.now();
   auto done = co_await exchange(deps_.pool, classified_.origin, asked, &client_);
   if (!done && may_serve_stale(SourceFailure::kUnreachable)) {
     co_await serve_stale("fwd=stale; detail=source-unreachable");
@@ -426,7 +431,7 @@ net::Task<Session::Step> Session::forward() {
       next = co_await confirmed(std::move(got));
     co_return next;
   }
-  if (known_ && (status_code == 401 || status_code == 403)) forget_approval(*known_);
+  if (status_code == 401 || status_code == 403) refuse_approval();
   const bool server_error = status_code == 500 || (status_code >= 502 && status_code <= 504);
   if (server_error && may_serve_stale(SourceFailure::kServerError)) {
     std::string status = "fwd=stale; fwd-status=" + std::to_string(status_code) + "; detail=stale-if-error";
@@ -527,7 +532,7 @@ net::Task<> watch_readers(std::weak_ptr<Fill> relay, UpstreamPool& pool) {
 }
 
 void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange, std::unique_ptr<RangeSource> more) {
-  if (lead_ && fill->refusal()) deps_.fills.spawn(watch_readers(fill, deps_.pool));
+  if ((lead_ && fill->refusal()) || more) deps_.fills.spawn(watch_readers(fill, deps_.pool));
   if (lead_) lead_->fill(fill);
   deps_.fills.spawn(run_fill(fill, deps_.pool, std::move(exchange), std::move(more), std::move(lead_)));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nezha/base/check.h"
 #include "nezha/base/text.h"
 
 namespace nezha::cache {
@@ -27,6 +28,7 @@ void fetch_written(SessionDeps& deps, const Classified& classified, const http::
   if (!classified.upstream->write_through || status < 200 || status >= 300) return;
   if (!writes_object(request, classified.key.query)) return;
   const std::string& path = classified.key.path;
+  NEZHA_CHECK(path.find('/') != std::string::npos, "a path stands behind the host");
   const std::string authority(request.fields.find("Host").value_or(""));
   FetchTarget target{tls, path.substr(0, path.find_first_of(":/")), authority, path.substr(path.find('/'))};
   if (!deps.fetches.offer(std::move(target))) deps.metrics.not_fetched.add();

@@ -107,6 +107,15 @@ TEST_F(KnownKeys, ARefusalEndsWhatWasAllowed) {
   EXPECT_TRUE(asked(ask(reader_), 403)) << "before, the source's last word was good for the ttl";
 }
 
+TEST_F(KnownKeys, ARefusalCountsThoughNothingWasStoredThen) {
+  for (const auto& keys : {own_, reader_}) warm_up(keys);
+  cache_->store().purge({"data.example/b/x"});
+  source_.revoke(reader_);
+  EXPECT_TRUE(asked(ask(reader_), 403));
+  warm_up(own_);
+  EXPECT_TRUE(asked(ask(reader_), 403));
+}
+
 TEST_F(KnownKeys, TheWordIsGoodForTheTtl) {
   warm_up(reader_);
   cache_->clock().advance_steady(std::chrono::seconds(kTtlS));

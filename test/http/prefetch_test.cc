@@ -98,6 +98,22 @@ TEST_F(Prefetch, SaysWhatFailed) {
   EXPECT_TRUE(ends_with("\"error\": \"the listing failed: the answer was 403\""));
 }
 
+TEST_F(Prefetch, StopsAtOnce) {
+  Event asked;
+  origin_.set_handler([&](OriginConnection& connection, const RecordedRequest&) {
+    asked.set();
+    std::string nothing;
+    connection.read_some(nothing, 1);  // until the other side gives up
+  });
+  ASSERT_TRUE(cache_->prefetcher().start(R"({"bucket": "b", "key": "slow"})"));
+  ASSERT_TRUE(cache_->prefetcher().start(R"({"bucket": "b", "prefix": "slow"})"));
+  ASSERT_TRUE(asked.wait());
+  const auto begun = std::chrono::steady_clock::now();
+  cache_->prefetcher().stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kWatchdog) << "less than the time that an answer may take";
+  EXPECT_FALSE(cache_->prefetcher().start(R"({"bucket": "b", "key": "more"})"));
+}
+
 TEST_F(Prefetch, WhatIsWrittenIsFetched) {
   EXPECT_EQ(put("/b/x").status, 200);
   ASSERT_TRUE(cache_->wait_stored("/b/x"));
