@@ -21,6 +21,7 @@ namespace {
 using namespace nezha;
 
 constexpr size_t kFetchesQueued = 10'000;
+constexpr size_t kApprovalsMax = 262'144;
 
 struct Options {
   std::string config_path;
@@ -182,13 +183,14 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
   if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
   cache::FetchQueue fetches(kFetchesQueued);
+  cache::Approvals approvals(kApprovalsMax);
   const auto keys = cache::follow_key_ring(settings.cache.credentials_directory, *log, *metrics);
   cache::RouteStore routes(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
   auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics,
-                                     *certificates.value(), *keys, fetches, net::make_tls_client("")},
+                                     *certificates.value(), *keys, approvals, fetches, net::make_tls_client("")},
                                     listen, options.threads);
   if (!server) return stop_with(server.error().message);
 
@@ -197,7 +199,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
                                                    loopback_to(server.value()->https_addresses())});
 
   // Admin port, last: readiness means all of the above.
-  cache::Purger purger(*store.value(), routes, ports_of(*server.value()), *log, *metrics);
+  cache::Purger purger(*store.value(), approvals, clock, routes, ports_of(*server.value()), *log, *metrics);
   std::atomic<bool> draining{false};
   std::unique_ptr<cache::AdminServer> admin;
   if (listen.admin) {

@@ -26,15 +26,12 @@ std::string make_loop_id() {
   return id;
 }
 
-constexpr size_t kApprovalsMax = 262'144;
-
 // What the loops share.
 struct Shared {
   explicit Shared(obs::Metrics& metrics) : request_metrics(metrics), loop_id(make_loop_id()) {}
   FlightTable flights;
   PieceBuffers buffers;
   RequestMetrics request_metrics;
-  Approvals approvals{kApprovalsMax};
   const std::string loop_id;
 };
 
@@ -65,7 +62,7 @@ class LoopServer {
             shared.loop_id,
             send_meter_,
             deps.keys,
-            shared.approvals,
+            deps.approvals,
             deps.fetches,
             draining_},
         sni_deps_{deps.routes,

@@ -7,6 +7,7 @@
 
 #include "cache/accept/certificates.h"
 #include "cache/classify/routes.h"
+#include "cache/credentials/approvals.h"
 #include "cache/credentials/key_ring.h"
 #include "cache/prefetch/fetch_queue.h"
 #include "cache/store/store.h"
@@ -29,6 +30,7 @@ struct ServerDeps {
   obs::Metrics& metrics;
   const Certificates& certificates;
   const KeyRing& keys;
+  Approvals& approvals;
   FetchQueue& fetches;
   std::shared_ptr<const net::TlsClient> tls_client;
 };

@@ -171,6 +171,10 @@ void read_range(const http::RequestHead& head, Classified& out) {
 
 }  // namespace
 
+bool may_sign_for(const Classified& classified) {
+  return classified.upstream->endpoint || classified.origin.port == default_port(classified.origin.tls);
+}
+
 bool is_credential_field(std::string_view name) {
   static constexpr std::array<std::string_view, 8> kTelling = {"auth",     "token",      "cookie", "api-key",
                                                                "password", "credential", "secret", "apikey"};

@@ -82,6 +82,10 @@ Classified classify(const http::RequestHead& head, const Routes& routes, std::st
 // RFC 9111 §4.4 lets a write invalidate it too.
 std::optional<std::string> path_of_reference(const CacheKey& key, std::string_view reference);
 
+// Whether requests of our own, signed with the upstream's keys, may go where this one goes: not to a port that a client
+// chose, where somebody else may listen.
+bool may_sign_for(const Classified& classified);
+
 // A field that proves, or may prove, who is asking: by its usual name, or by what the name says.
 bool is_credential_field(std::string_view name);
 

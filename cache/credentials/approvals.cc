@@ -6,50 +6,89 @@
 #include "nezha/s3/sha256.h"
 
 namespace nezha::cache {
+namespace {
 
-Approvals::Approvals(size_t count_max) : shard_count_max_(std::max<size_t>(1, count_max / kShards)) {}
+constexpr size_t kWordsPerPathMax = 64;
 
-Approvals::Token Approvals::token(const s3::AccessKeyId& reader, const CacheKey& key) {
+}  // namespace
+
+Approvals::Approvals(size_t count_max) : shard_count_max_(std::max<size_t>(1, count_max / kShards)) {
+  for (auto& shard : shards_) shard.ended.fill(SteadyTime::min());
+}
+
+Approvals::Subject Approvals::subject(std::string_view reader, std::string_view path,
+                                      std::initializer_list<std::string_view> circumstances) {
   std::string text;
-  for (const std::string* part : {&reader.get(), &key.path, &key.query}) {
-    text += std::to_string(part->size()) + ':';
-    text += *part;
-  }
+  const auto add = [&](std::string_view part) { text.append(std::to_string(part.size())).append(":").append(part); };
+  add(reader);
+  add(path);
+  for (const auto part : circumstances) add(part);
   const std::string hash = s3::sha256_hex(text);
-  Token out;
-  NEZHA_CHECK(hash.size() >= out.size(), "SHA-256 has 64 digits");
-  std::copy_n(hash.begin(), out.size(), out.begin());
+  Subject out;
+  NEZHA_CHECK(hash.size() >= out.token.size(), "SHA-256 has 64 digits");
+  std::copy_n(hash.begin(), out.token.size(), out.token.begin());
+  out.reader = std::hash<std::string_view>()(reader);
+  out.path = std::hash<std::string_view>()(path);
   return out;
 }
 
-Approvals::Word& Approvals::word_of(Shard& shard, const Token& token) const {
-  if (shard.words.size() >= shard_count_max_ && !shard.words.contains(token)) shard.words.clear();
-  return shard.words[token];
-}
-
-void Approvals::note(const Token& token, const std::string& etag, Way way, SteadyTime asked_at) {
-  Shard& shard = shards_[shard_of(token)];
+void Approvals::note(const Subject& subject, const std::string& etag, SteadyTime asked_at) {
+  Shard& shard = shard_of(subject.path);
   std::lock_guard lock(shard.mutex);
-  Word& word = word_of(shard, token);
-  if (word.refused && asked_at <= *word.refused) return;
-  if (word.etag != etag) word = {etag, {}, word.refused};
-  word.noted[static_cast<size_t>(way)] = asked_at;
+  if (asked_at <= shard.ended_at(subject.path)) return;
+  auto& words = shard.words[subject.path];
+  const auto known =
+      std::find_if(words.begin(), words.end(), [&](const Word& word) { return word.subject.token == subject.token; });
+  if (known != words.end()) {
+    if (known->etag != etag || known->noted < asked_at) *known = {subject, etag, asked_at};
+    return;
+  }
+  if (words.size() >= kWordsPerPathMax) {
+    words.erase(words.begin());
+    --shard.count;
+  }
+  words.push_back({subject, etag, asked_at});
+  if (++shard.count <= shard_count_max_) return;
+  shard.words.clear();
+  shard.count = 0;
 }
 
-bool Approvals::holds(const Token& token, const std::string& etag, Way way, SteadyTime now,
+bool Approvals::holds(const Subject& subject, const std::string& etag, SteadyTime now,
                       std::chrono::seconds age_max) const {
-  const Shard& shard = shards_[shard_of(token)];
+  const Shard& shard = shard_of(subject.path);
   std::lock_guard lock(shard.mutex);
-  const auto at = shard.words.find(token);
-  if (at == shard.words.end() || at->second.etag != etag) return false;
-  const auto& noted = at->second.noted[static_cast<size_t>(way)];
-  return noted && now - *noted < age_max;
+  const auto at = shard.words.find(subject.path);
+  return at != shard.words.end() && std::any_of(at->second.begin(), at->second.end(), [&](const Word& word) {
+           return word.subject.token == subject.token && word.etag == etag && now - word.noted < age_max;
+         });
 }
 
-void Approvals::refuse(const Token& token, SteadyTime now) {
-  Shard& shard = shards_[shard_of(token)];
+void Approvals::refuse(const Subject& subject, SteadyTime now) {
+  Shard& shard = shard_of(subject.path);
   std::lock_guard lock(shard.mutex);
-  word_of(shard, token) = {"", {}, now};
+  shard.ended_at(subject.path) = now;
+  if (const auto at = shard.words.find(subject.path); at != shard.words.end())
+    shard.count -= std::erase_if(at->second, [&](const Word& word) { return word.subject.reader == subject.reader; });
+}
+
+void Approvals::end(std::string_view path, SteadyTime now) {
+  const size_t hash = std::hash<std::string_view>()(path);
+  Shard& shard = shard_of(hash);
+  std::lock_guard lock(shard.mutex);
+  shard.ended_at(hash) = now;
+  if (const auto at = shard.words.find(hash); at != shard.words.end()) {
+    shard.count -= at->second.size();
+    shard.words.erase(at);
+  }
+}
+
+void Approvals::end_all(SteadyTime now) {
+  for (auto& shard : shards_) {
+    std::lock_guard lock(shard.mutex);
+    shard.ended.fill(now);
+    shard.words.clear();
+    shard.count = 0;
+  }
 }
 
 }  // namespace nezha::cache

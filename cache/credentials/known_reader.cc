@@ -5,6 +5,7 @@
 
 #include "cache/classify/classify.h"
 #include "nezha/base/text.h"
+#include "nezha/s3/sha256.h"
 #include "nezha/s3/sigv4.h"
 
 namespace nezha::cache {
@@ -28,15 +29,23 @@ bool is_plain(const http::Fields& fields) {
 
 }  // namespace
 
-std::optional<KnownReader> known_reader(const http::RequestHead& request, const KeySet& keys, WallTime now) {
-  if (!is_plain(request.fields)) return std::nullopt;
+std::optional<KnownReader> known_reader(const http::RequestHead& request, const CacheKey& key, bool tls,
+                                        const KeySet& keys, WallTime now) {
   const s3::ClaimReading reading = s3::read_claim(request);
   if (reading.kind != s3::ClaimReading::Kind::kClaim) return std::nullopt;
   const s3::SignatureClaim& claim = reading.claim;
   const s3::Credentials* const credentials = keys.find(claim.access_key_id);
   if (!credentials || !s3::verify(request, claim, *credentials, now).valid()) return std::nullopt;
+  // With the secret: an id that is given to somebody else is not the same reader.
+  const std::string reader = claim.access_key_id.get() + ' ' + s3::sha256_hex(credentials->secret_key.reveal()) +
+                             s3::sha256_hex(credentials->session_token.reveal());
+  const bool hashed = claim.payload.kind == s3::PayloadHash::Kind::kSha256;
   const bool in_query = claim.place == s3::SignatureClaim::Place::kQuery;
-  return KnownReader{claim.access_key_id, in_query ? Approvals::Way::kQuery : Approvals::Way::kHeader};
+  const auto subject = Approvals::subject(
+      reader, key.path,
+      {key.query, tls ? "tls" : "", request.fields.joined("Referer"), request.fields.joined("User-Agent"),
+       hashed ? "" : claim.payload.text, in_query ? claim.signature : ""});
+  return KnownReader{subject, is_plain(request.fields)};
 }
 
 }  // namespace nezha::cache

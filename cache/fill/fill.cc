@@ -108,13 +108,13 @@ std::unique_ptr<BodySource> Fill::reader(uint64_t position, bool may_be_cut) {
   return reader;
 }
 
-net::Task<> Fill::run(UpstreamPool& pool, Exchange exchange, std::unique_ptr<RangeSource> more) {
+net::Task<> Fill::run(UpstreamPool& pool, net::Gate& gate, Exchange exchange, Ranges more) {
   const auto self = shared_from_this();
   // A length that was announced is what proves a piece to be of the body.
   by_pieces_ =
       head_->strong() && head_->total_bytes && end_ && exchange.head.framing.kind == http::Framing::Kind::kLength;
   if (!by_pieces_) more.reset();
-  Result<void> result = co_await read_all(pool, exchange, more.get());
+  Result<void> result = co_await read_all(pool, gate, exchange, std::move(more));
   if (!result) refuse_readers(result.error());
   co_await writing_done(0);
   if (result && exchange.connection && exchange.connection->body_done() && exchange.head.keep_alive)
@@ -151,16 +151,19 @@ bool Fill::reserve_ahead() {
 
 // Reads until the piece is full or the body ends. The bytes are visible to readers as they arrive.
 net::Task<Result<void>> Fill::fill_piece(UpstreamPool& pool, Connection& connection, http::ByteRange& left,
-                                         size_t piece_bytes) {
+                                         size_t piece_bytes, std::string_view already) {
   const uint64_t offset = left.begin;
   const std::shared_ptr<char[]> buffer = deps_.buffers.get(piece_bytes);
   {
     std::lock_guard lock(mutex_);
     const auto behind = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
                                          [](uint64_t at, const Piece& piece) { return at < piece.offset; });
-    pieces_.insert(behind, {offset, 0, false, buffer, std::nullopt, {}});
+    pieces_.insert(behind, {offset, already.size(), false, buffer, std::nullopt, {}});
+    std::copy(already.begin(), already.end(), buffer.get());
+    advance();
   }
-  size_t filled = 0;
+  size_t filled = already.size();
+  left.begin += filled;
   while (filled < piece_bytes && !connection.body_done()) {
     const net::ScopedDeadline deadline(connection.stream(), pool.clock().now() + limits::kBodyStallTimeout);
     NEZHA_CO_TRY(const size_t got, co_await connection.read_body({buffer.get() + filled, piece_bytes - filled}));
@@ -195,6 +198,7 @@ void Fill::finish_piece(uint64_t offset) {
   // What lies behind it may have come before it: readers go on, and so do lanes that wait for their turn.
   progress_.notify_all();
   consumed_.notify_all();
+  lanes_changed_.notify_all();
 }
 
 std::deque<Fill::Piece>::iterator Fill::piece_at(uint64_t offset) {

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,7 +46,9 @@ class Fill : public std::enable_shared_from_this<Fill> {
 
   // Reads the body to its end. The connection goes back to the pool if it can be used again. `more`: for reading parts
   // of it over other connections meanwhile; may be null.
-  net::Task<> run(UpstreamPool& pool, Exchange exchange, std::unique_ptr<RangeSource> more);
+  // `gate`: of what may go on for a while behind that.
+  using Ranges = std::shared_ptr<RangeSource>;
+  net::Task<> run(UpstreamPool& pool, net::Gate& gate, Exchange exchange, Ranges more);
 
   // Null when the fill can take no more readers (a relay that has let go of its first bytes, or ends). Starts at
   // `begin` of the wanted range. `may_be_cut`: it may fail with kRetryHere, and only then, to be continued from
@@ -79,22 +82,24 @@ class Fill : public std::enable_shared_from_this<Fill> {
 
   const char* decide_to_store();
   // lanes.cc: from where the bytes come.
-  net::Task<Result<void>> read_all(UpstreamPool& pool, Exchange& exchange, RangeSource* more);
+  net::Task<Result<void>> read_all(UpstreamPool& pool, net::Gate& gate, Exchange& exchange, Ranges more);
   net::Task<Result<void>> read_first(UpstreamPool& pool, Connection& connection, http::ByteRange part);
-  net::Task<Result<void>> read_part(UpstreamPool& pool, Connection& connection, http::ByteRange& left);
+  net::Task<Result<void>> read_part(UpstreamPool& pool, Connection& connection, http::ByteRange& left,
+                                    std::string_view already);
   net::Task<Result<void>> read_end(UpstreamPool& pool, Connection& connection);
-  net::Task<> run_spawned_lane(UpstreamPool& pool, RangeSource& more);
+  static net::Task<> run_spawned_lane(std::shared_ptr<Fill> fill, UpstreamPool& pool, Ranges more);
   net::Task<> run_lane(UpstreamPool& pool, RangeSource& more);
   net::Task<Result<void>> fetch_part(UpstreamPool& pool, RangeSource& more, http::ByteRange& left);
+  net::Task<Result<Exchange>> open_part(UpstreamPool& pool, RangeSource& more, http::ByteRange part, char& first);
   size_t lanes_wanted();
   std::optional<http::ByteRange> take_part();
   std::optional<http::ByteRange> take_part_at(uint64_t position);
   void give_back(http::ByteRange left);
   void note_lane_failure(http::ByteRange left, const Error& error);
-  net::Task<> lanes_done(const net::Gate& lanes);
+  net::Task<> lanes_done();
   // The bytes themselves.
   net::Task<Result<void>> fill_piece(UpstreamPool& pool, Connection& connection, http::ByteRange& left,
-                                     size_t piece_bytes);
+                                     size_t piece_bytes, std::string_view already);
   void finish_piece(uint64_t offset);
   std::deque<Piece>::iterator piece_at(uint64_t offset);  // REQUIRES: mutex_ held, and there is one
   void advance();                                         // REQUIRES: mutex_ held
@@ -128,6 +133,11 @@ class Fill : public std::enable_shared_from_this<Fill> {
   const char* refusal_ = nullptr;
 
   // The loop's own, that run() is on.
+  struct Opening {  // a part that a lane has asked for, and got nothing of yet
+    http::ByteRange part;
+    bool taken_over = false;
+  };
+  std::list<Opening> openings_;
   net::Notification lanes_changed_;
   size_t lanes_running_ = 0;
   bool lanes_proven_ = false;   // the source gave one of them a part

@@ -27,7 +27,7 @@ class FetchQueue {
  public:
   explicit FetchQueue(size_t count_max) : count_max_(count_max) {}
 
-  // False when it is full.
+  // False when it is full: of so many, or of more bytes than such names have.
   bool offer(FetchTarget target);
   // Waits for room, and leaves half of it to those who do not. False when it was stopped.
   bool push(FetchTarget target, const std::stop_token& stop);
@@ -35,10 +35,13 @@ class FetchQueue {
   std::optional<FetchTarget> pop(const std::stop_token& stop);
 
  private:
+  void put(FetchTarget target);  // REQUIRES: mutex_ held
+
   const size_t count_max_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<FetchTarget> targets_;
+  size_t size_bytes_ = 0;  // of their texts
 };
 
 }  // namespace nezha::cache

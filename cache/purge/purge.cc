@@ -57,9 +57,11 @@ std::vector<std::string> paths_everywhere(const s3::ObjectName& object, const Up
 
 }  // namespace
 
-Purger::Purger(Store& store, const RouteStore& routes, std::vector<uint16_t> ports, obs::Log& log,
-               obs::Metrics& metrics)
+Purger::Purger(Store& store, Approvals& approvals, const Clock& clock, const RouteStore& routes,
+               std::vector<uint16_t> ports, obs::Log& log, obs::Metrics& metrics)
     : store_(store),
+      approvals_(approvals),
+      clock_(clock),
       routes_(routes),
       ports_(std::move(ports)),
       log_(log),
@@ -80,10 +82,10 @@ Result<size_t> Purger::purge(std::string_view json) {
     count = store_.purge_if(on_host(request.name, request.text, request.prefix));
   } else {
     const config::Upstream* upstream = routes->settings().find_upstream(UpstreamName(request.name));
-    if (!upstream)
-      return fail(Remedy::kFixInput, "\"" + printable(request.name, 80) + "\" is no configured upstream");
+    if (!upstream) return fail(Remedy::kFixInput, "\"" + printable(request.name, 80) + "\" is no configured upstream");
     count = store_.purge_if(in_upstream(*upstream));
   }
+  approvals_.end_all(clock_.now());
   purged_.add(static_cast<double>(count));
   log_.info("purged", {{"name", printable(request.name, 200)},
                        {"what", printable(request.text, 200)},
@@ -100,6 +102,7 @@ Result<Purger::TakenEvents> Purger::take_events(std::string_view json) {
     paths.insert(paths.end(), more.begin(), more.end());
   }
   const size_t count = store_.purge(paths);
+  for (const auto& path : paths) approvals_.end(path, clock_.now());
   events_.add(static_cast<double>(events.named.size()));
   purged_.add(static_cast<double>(count));
   if (events.not_understood > 0)

@@ -13,7 +13,7 @@ net::Task<> store_new_version(SessionDeps& deps, BackgroundCheck check, http::Re
       make_stored_head(request, check.classified, exchange.head, exchange.request_time, exchange.response_time);
   const auto end = head->total_bytes;
   const auto fill = std::make_shared<Fill>(deps.fill, check.classified.key, std::move(ticket), std::move(head), 0, end);
-  co_await fill->run(deps.pool, std::move(exchange), nullptr);
+  co_await fill->run(deps.pool, deps.fills, std::move(exchange), nullptr);
 }
 
 net::Task<> keep_confirmed(SessionDeps& deps, const BackgroundCheck& check, const Exchange& exchange) {

@@ -11,6 +11,7 @@
 #include "cache/request/write_through.h"
 #include "nezha/base/check.h"
 #include "nezha/base/limits.h"
+#include "nezha/base/text.h"
 
 namespace nezha::cache {
 namespace {
@@ -66,7 +67,8 @@ class Session {
   std::optional<KnownReader> reader() const;
   bool is_approved(const StoredHead& head) const;
   void note_approval(const StoredHead& head);
-  void refuse_approval();
+  void refuse_approval(int status);
+  void end_approvals(int status);
 
   const config::Freshness& freshness() const { return classified_.upstream->freshness; }
   bool may_serve_stale(SourceFailure failure) const;
@@ -237,7 +239,7 @@ std::shared_ptr<const KeySet> Session::keys() const {
 std::optional<KnownReader> Session::reader() const {
   if (classified_.credentials == Credentials::kNone) return std::nullopt;
   const auto known = keys();
-  return known ? known_reader(request(), *known, deps_.clock.wall()) : std::nullopt;
+  return known ? known_reader(request(), classified_.key, arrival_.tls, *known, deps_.clock.wall()) : std::nullopt;
 }
 
 // Not asked for where the source is asked in any case.
@@ -245,22 +247,22 @@ bool Session::is_approved(const StoredHead& head) const {
   if (freshness().mode == config::Freshness::Mode::kRevalidate) return false;
   if (!head.strong() || !authorise_each(head, freshness())) return false;
   const auto who = reader();
-  if (!who) return false;
+  if (!who || !who->plain) return false;
   const bool by_ttl = freshness().mode == config::Freshness::Mode::kTtl;
   const auto age_max = by_ttl ? std::min(freshness().ttl_s, kApprovalAgeMax) : kApprovalAgeMax;
-  const auto token = Approvals::token(who->id, classified_.key);
-  return deps_.approvals.holds(token, head.etag->text, who->way, deps_.clock.now(), age_max);
+  return deps_.approvals.holds(who->subject, head.etag->text, deps_.clock.now(), age_max);
 }
 
 // The source answered this request with that version, or confirmed it.
 void Session::note_approval(const StoredHead& head) {
   if (!head.strong() || !authorise_each(head, freshness())) return;
-  if (const auto who = reader())
-    deps_.approvals.note(Approvals::token(who->id, classified_.key), head.etag->text, who->way, asked_at_);
+  const auto who = reader();
+  if (who && who->plain) deps_.approvals.note(who->subject, head.etag->text, asked_at_);
 }
 
-void Session::refuse_approval() {
-  if (const auto who = reader()) deps_.approvals.refuse(Approvals::token(who->id, classified_.key), deps_.clock.now());
+void Session::refuse_approval(int status) {
+  if (status != 401 && status != 403) return;
+  if (const auto who = reader()) deps_.approvals.refuse(who->subject, deps_.clock.now());
 }
 
 net::Task<Session::Step> Session::look_up() {
@@ -431,7 +433,7 @@ net::Task<Session::Step> Session::forward() {
       next = co_await confirmed(std::move(got));
     co_return next;
   }
-  if (status_code == 401 || status_code == 403) refuse_approval();
+  refuse_approval(status_code);
   const bool server_error = status_code == 500 || (status_code >= 502 && status_code <= 504);
   if (server_error && may_serve_stale(SourceFailure::kServerError)) {
     std::string status = "fwd=stale; fwd-status=" + std::to_string(status_code) + "; detail=stale-if-error";
@@ -508,7 +510,7 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
   note_approval(*fill->head());
   // Who asks for a range with an end asks for others beside it: such readers bring their own connections.
   const bool whole = !classified_.range || !classified_.range->last;
-  const auto known = whole ? keys() : nullptr;
+  const auto known = whole && may_sign_for(classified_) ? keys() : nullptr;
   auto more = known ? make_signed_ranges(deps_.pool, classified_.origin, request(), fill->head(), known, deps_.loop_id)
                     : nullptr;
   start_fill(fill, std::move(exchange), std::move(more));
@@ -517,9 +519,9 @@ net::Task<> Session::take(Exchange exchange, http::RequestHead asked, std::share
 }
 
 // A fill with everything it needs until it has ended.
-net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, Exchange exchange,
+net::Task<> run_fill(std::shared_ptr<Fill> fill, UpstreamPool& pool, net::Gate& gate, Exchange exchange,
                      std::unique_ptr<RangeSource> more, std::unique_ptr<FlightTable::Lead> lead) {
-  co_await fill->run(pool, std::move(exchange), std::move(more));
+  co_await fill->run(pool, gate, std::move(exchange), std::move(more));
   if (lead) lead->land();
 }
 
@@ -534,7 +536,7 @@ net::Task<> watch_readers(std::weak_ptr<Fill> relay, UpstreamPool& pool) {
 void Session::start_fill(const std::shared_ptr<Fill>& fill, Exchange exchange, std::unique_ptr<RangeSource> more) {
   if ((lead_ && fill->refusal()) || more) deps_.fills.spawn(watch_readers(fill, deps_.pool));
   if (lead_) lead_->fill(fill);
-  deps_.fills.spawn(run_fill(fill, deps_.pool, std::move(exchange), std::move(more), std::move(lead_)));
+  deps_.fills.spawn(run_fill(fill, deps_.pool, deps_.fills, std::move(exchange), std::move(more), std::move(lead_)));
 }
 
 // What an answer that is only relayed says about what is stored: a 200 to HEAD (RFC 9111 §4.3.5), or a 304 to the
@@ -574,7 +576,22 @@ net::Task<> Session::invalidate_named(const http::ResponseHead& answer) {
 net::Task<> Session::invalidate_written() {
   if (!classified_.invalidates) co_return;
   std::vector<std::string> paths = paths_of_write(classified_.key.path, *classified_.upstream);
+  if (keys()) {
+    for (const auto& path : paths) deps_.approvals.end(path, deps_.clock.now());
+  }
   co_await deps_.store.invalidate(std::move(paths));
+}
+
+// What a write may have changed about who may read. `status`: of its answer, 0 when there was none.
+void Session::end_approvals(int status) {
+  refuse_approval(status);
+  if (!classified_.invalidates || status >= 300 || !keys()) return;
+  for (const auto parameter : split(classified_.key.query, '&')) {
+    const auto name = parameter.substr(0, parameter.find('='));
+    const bool about_rights =
+        name == "acl" || name == "policy" || name == "publicAccessBlock" || name == "ownershipControls";
+    if (about_rights) deps_.approvals.end_all(deps_.clock.now());
+  }
 }
 
 // Relays both ways; nothing is stored.
@@ -589,6 +606,7 @@ net::Task<Session::Step> Session::pass() {
   // Whatever the answer: one that is lost, or an error, does not say that nothing was written.
   co_await invalidate_written();
   const int answered = done ? done.value().head.status : 0;
+  end_approvals(answered);
   if (bulk_delete) co_await bulk_delete->invalidate(answered);
   if (!done && client_.broke()) {
     co_await client_.refuse(400, done.error().message, "detail=bad-request-body");

@@ -40,6 +40,7 @@ class SignedRanges final : public RangeSource {
                std::shared_ptr<const KeySet> keys, std::string_view loop_id)
       : pool_(pool),
         origin_(std::move(origin)),
+        client_(client),
         request_(bare_request(client)),
         head_(std::move(head)),
         region_(region_of(client, *keys)),
@@ -47,30 +48,45 @@ class SignedRanges final : public RangeSource {
         loop_id_(loop_id) {}
 
   net::Task<Result<Exchange>> open(http::ByteRange part) override {
-    http::RequestHead asked = request_;
-    asked.fields.add("Range", "bytes=" + std::to_string(part.begin) + "-" + std::to_string(part.end - 1));
-    asked.fields.add("If-Match", head_->etag->text);
-    const s3::PayloadHash no_body{s3::PayloadHash::Kind::kSha256, std::string(s3::kEmptySha256)};
-    const http::Fields signature = s3::sign(asked, keys_->own, region_, no_body, pool_.clock().wall());
-    signature.for_each([&](std::string_view name, std::string_view value) { asked.fields.set(name, value); });
-    asked.fields.add("Via", "1.1 nezha");
-    add_loop_mark(asked.fields, loop_id_);
+    const http::RequestHead asked =
+        refused_ ? upstream_rest_request(client_, *head_, part, loop_id_) : signed_request(part);
     NEZHA_CO_TRY(Exchange got, co_await exchange(pool_, origin_, asked, nullptr));
-    if (completes(got.head, *head_, part)) co_return std::move(got);
+    if (completes(got.head, *head_, part)) {
+      gave_ = true;
+      co_return std::move(got);
+    }
     const int status = got.head.status;
-    const bool busy = status == 429 || status >= 500;
+    // Rights that went away meanwhile need not be those of the reader: he asks himself then.
+    const bool ask_otherwise = gave_ && !refused_ && (status == 401 || status == 403);
+    refused_ |= ask_otherwise;
+    const bool busy = status == 429 || status >= 500 || ask_otherwise;
     co_return fail(busy ? Remedy::kRetryLater : Remedy::kGiveUp,
                    "asked for a part with keys of its own, the source answered " + std::to_string(status));
   }
 
  private:
+  http::RequestHead signed_request(http::ByteRange part) const {
+    http::RequestHead out = request_;
+    out.fields.add("Range", "bytes=" + std::to_string(part.begin) + "-" + std::to_string(part.end - 1));
+    out.fields.add("If-Match", head_->etag->text);
+    const s3::PayloadHash no_body{s3::PayloadHash::Kind::kSha256, std::string(s3::kEmptySha256)};
+    const http::Fields signature = s3::sign(out, keys_->own, region_, no_body, pool_.clock().wall());
+    signature.for_each([&](std::string_view name, std::string_view value) { out.fields.set(name, value); });
+    out.fields.add("Via", "1.1 nezha");
+    add_loop_mark(out.fields, loop_id_);
+    return out;
+  }
+
   UpstreamPool& pool_;
   const Origin origin_;
+  const http::RequestHead client_;
   const http::RequestHead request_;
   const StoredHeadPtr head_;
   const std::string region_;
   const std::shared_ptr<const KeySet> keys_;
   const std::string loop_id_;
+  bool gave_ = false;     // parts
+  bool refused_ = false;  // and then no more
 };
 
 }  // namespace

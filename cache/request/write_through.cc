@@ -21,16 +21,27 @@ bool writes_object(const http::RequestHead& request, std::string_view query) {
   return request.method == "POST" && !all_are("") && all_are("uploadId");
 }
 
+// Of the request's target, in the form that leads to the same key.
+std::string authority_of(std::string_view path) {
+  std::string_view authority = path.substr(0, path.find('/'));
+  if (authority.ends_with(":443+tls")) authority.remove_suffix(8);
+  if (authority.ends_with("+tls")) authority.remove_suffix(4);
+  return std::string(authority);
+}
+
 }  // namespace
 
 void fetch_written(SessionDeps& deps, const Classified& classified, const http::RequestHead& request, int status,
                    bool tls) {
-  if (!classified.upstream->write_through || status < 200 || status >= 300) return;
+  if (!classified.upstream->write_through || !may_sign_for(classified) || status < 200 || status >= 300) return;
   if (!writes_object(request, classified.key.query)) return;
   const std::string& path = classified.key.path;
   NEZHA_CHECK(path.find('/') != std::string::npos, "a path stands behind the host");
-  const std::string authority(request.fields.find("Host").value_or(""));
-  FetchTarget target{tls, path.substr(0, path.find_first_of(":/")), authority, path.substr(path.find('/'))};
+  FetchTarget target;
+  target.tls = tls;
+  target.host = path.substr(0, path.find_first_of(":/"));
+  target.authority = authority_of(path);
+  target.target = path.substr(path.find('/'));
   if (!deps.fetches.offer(std::move(target))) deps.metrics.not_fetched.add();
 }
 

@@ -2,6 +2,7 @@
 // long as the freshness mode and the source's last word allow, and nobody else is.
 #include <gtest/gtest.h>
 
+#include "cache/purge/purge.h"
 #include "test/support/cache_under_test.h"
 #include "test/support/event.h"
 #include "test/support/s3_source.h"
@@ -79,15 +80,16 @@ TEST_F(KnownKeys, FieldsThatMayDecideTheAnswerAreTheSourcesToJudge) {
   for (const auto field : {"Cookie: a=b\r\n", "X-Amz-Request-Payer: requester\r\n",
                            "X-Amz-Expected-Bucket-Owner: 1\r\n", "X-Api-Key: k\r\n", "Cache-Control: no-cache\r\n"})
     EXPECT_TRUE(asked(ask(own_, "/b/x", field))) << field;
-  EXPECT_FALSE(asked(ask(own_, "/b/x", "X-Amz-Checksum-Mode: DISABLED\r\nUser-Agent: me\r\n")));
+  EXPECT_FALSE(asked(ask(own_, "/b/x", "X-Amz-Checksum-Mode: DISABLED\r\nAccept: *\r\n")));
 }
 
 TEST_F(KnownKeys, ASignedUrlNeedsAWordOfItsOwn) {
   warm_up(own_);
-  const auto url = [&] { return presigned_get(own_, "/b/x", cache_->clock().wall()); };
-  EXPECT_TRUE(asked(url()));
-  EXPECT_FALSE(asked(url()));
-  std::string forged = url();
+  const std::string url = presigned_get(own_, "/b/x", cache_->clock().wall());
+  EXPECT_TRUE(asked(url));
+  EXPECT_FALSE(asked(url));
+  EXPECT_TRUE(asked(presigned_get(own_, "/b/x", cache_->clock().wall() - std::chrono::minutes(1)))) << "another one";
+  std::string forged = url;
   forged.replace(forged.find("Signature=") + 10, 4, "0000");
   EXPECT_TRUE(asked(forged, 403));
 }
@@ -105,6 +107,65 @@ TEST_F(KnownKeys, ARefusalEndsWhatWasAllowed) {
   source_.revoke(reader_);
   EXPECT_TRUE(asked(ask(reader_, "/b/x", "Cache-Control: no-cache\r\n"), 403));
   EXPECT_TRUE(asked(ask(reader_), 403)) << "before, the source's last word was good for the ttl";
+}
+
+TEST_F(KnownKeys, AreAskedForWhereAPolicyMayLookAtMoreThanTheKey) {
+  warm_up(own_);
+  for (const auto field : {"Referer: elsewhere\r\n", "User-Agent: another\r\n"}) {
+    EXPECT_TRUE(asked(ask(own_, "/b/x", field))) << field;
+    EXPECT_FALSE(asked(ask(own_, "/b/x", field))) << field;
+  }
+  EXPECT_FALSE(asked(ask(own_)));
+}
+
+TEST_F(KnownKeys, ARefusalInAnyFormCounts) {
+  for (const auto field : {"Cache-Control: no-store\r\n", "X-Amz-Request-Payer: requester\r\n", "User-Agent: x\r\n"}) {
+    source_.allow(reader_);
+    warm_up(reader_);
+    EXPECT_FALSE(asked(ask(reader_)));
+    source_.revoke(reader_);
+    EXPECT_TRUE(asked(ask(reader_, "/b/x", field), 403));
+    EXPECT_TRUE(asked(ask(reader_), 403)) << field;
+  }
+}
+
+TEST_F(KnownKeys, WritesPurgesAndRightsEndWhatWasAllowed) {
+  const auto write = [&](const std::string& target, const std::string& method) {
+    origin_.set_handler(
+        [](OriginConnection& connection, const RecordedRequest&) { connection.send(response(200, "", "")); });
+    cache_->ask(get(target, "Content-Length: 0\r\n", method));
+    origin_.set_handler([this](OriginConnection& connection, const RecordedRequest& got) { source_(connection, got); });
+  };
+  const auto log = obs::make_null_log();
+  const auto metrics = obs::make_metrics();
+  cache::Purger purger(cache_->store(), cache_->approvals(), cache_->clock(), cache_->routes(), {}, *log, *metrics);
+  const std::vector<std::function<void()>> changes = {[&] { write("/b/x", "PUT"); }, [&] { write("/b/x?acl", "PUT"); },
+                                                      [&] { write("/b?policy", "DELETE"); },
+                                                      [&] { EXPECT_TRUE(purger.purge(R"({"upstream": "data"})")); }};
+  for (size_t i = 0; i < changes.size(); ++i) {
+    SCOPED_TRACE(i);
+    source_.allow(reader_);
+    for (const auto& keys : {own_, reader_}) {
+      asked(ask(keys));
+      ASSERT_TRUE(cache_->wait_stored("/b/x"));
+    }
+    EXPECT_FALSE(asked(ask(reader_)));
+    source_.revoke(reader_);
+    changes[i]();
+    asked(ask(own_));  // the same version again
+    ASSERT_TRUE(cache_->wait_stored("/b/x"));
+    EXPECT_TRUE(asked(ask(reader_), 403));
+  }
+}
+
+TEST_F(KnownKeys, AKeyIdThatIsHandedOnIsAnotherReader) {
+  warm_up(reader_);
+  EXPECT_FALSE(asked(ask(reader_)));
+  const KeyPair heir{reader_.id, "another-secret"};
+  mounted_.write(own_, heir.id + " " + heir.secret);
+  EXPECT_TRUE(eventually([&] { return asked(ask(reader_)); })) << "the old secret is not known any more";
+  EXPECT_TRUE(asked(ask(heir), 403)) << "the source does not know the new one";
+  EXPECT_TRUE(asked(ask(heir), 403));
 }
 
 TEST_F(KnownKeys, ARefusalCountsThoughNothingWasStoredThen) {

@@ -33,6 +33,9 @@ class Lanes : public testing::Test {
     return signed_get(reader_, "/b/x", clock_.wall(), fields, method);
   }
   size_t lanes() { return origin_.count_if(is_lane); }
+  RecordedRequest parts_of_the_object() {
+    return {signed_get(own_, "/b/x", clock_.wall(), "If-Match: \"v1\"\r\nRange: bytes=0-8388607\r\n"), ""};
+  }
   void expect_whole(const ClientAnswer& answer) {
     EXPECT_EQ(answer.status, 200);
     EXPECT_TRUE(answer.complete());
@@ -88,7 +91,10 @@ TEST_F(Lanes, FetchAlignedPartsOfOneVersionWithTheirOwnKeys) {
 TEST_F(Lanes, AFirstConnectionThatHangsIsNotWaitedForBeyondItsPart) {
   Event over;
   first_connection([&](OriginConnection& connection, const std::string& answer) {
-    connection.send(std::string_view(answer).substr(0, answer.size() - kSize + kPartBytes));
+    const size_t part = answer.size() - kSize + kPartBytes;
+    connection.send(std::string_view(answer).substr(0, part - 1));
+    eventually([&] { return cache_->metric("nezha_cache_fetched_parts_total") >= 4; });
+    connection.send(std::string_view(answer).substr(part - 1, 1));
     over.wait();
   });
   expect_whole(cache_->ask(request()));
@@ -158,6 +164,78 @@ TEST_F(Lanes, ThatBreakAreAskedForAgain) {
   });
   expect_whole(cache_->ask(request()));
   expect_stored_right();
+}
+
+// A source that serves one connection at a time, one that promises and does not keep it.
+TEST_F(Lanes, ThatGetNothingHoldUpNobody) {
+  for (const size_t begun_bytes : {0, 100, 1000}) {
+    cache_->store().purge({"data.example/b/x"});
+    const size_t head_bytes = source_.answer(parts_of_the_object()).size() - kPartBytes;
+    Event over;
+    origin_.set_handler([&](OriginConnection& connection, const RecordedRequest& got) {
+      const std::string answer = source_.answer(got);
+      if (!is_lane(got)) return void(connection.send(answer));
+      connection.send(std::string_view(answer).substr(0, std::min(begun_bytes, head_bytes)));
+      over.wait();
+    });
+    expect_whole(cache_->ask(request()));
+    over.set();
+    expect_stored_right();
+  }
+}
+
+TEST_F(Lanes, OutlastASourceThatIsBusyForAWhile) {
+  std::atomic<int> lanes_asked{0};
+  origin_.set_handler([&](OriginConnection& connection, const RecordedRequest& got) {
+    const std::string answer = source_.answer(got);
+    if (is_lane(got)) {
+      const int number = lanes_asked++;
+      const bool busy = number >= 2 && number < 12;
+      connection.send(busy ? response(503, "Retry-After: 1\r\n", "slow down") : answer);
+    } else {
+      connection.send(std::string_view(answer).substr(0, std::min<size_t>(answer.size(), 1 << 20)));
+      eventually([&] { return lanes_asked >= 3; });
+      connection.close();
+    }
+  });
+  expect_whole(cache_->ask(request()));
+}
+
+TEST_F(Lanes, ThatAreRefusedLaterAskAsTheReader) {
+  std::atomic<int> own_asked{0};
+  origin_.set_handler([&](OriginConnection& connection, const RecordedRequest& got) {
+    const std::string answer = source_.answer(got);
+    const bool own = got.field("Authorization")->find(own_.id) != std::string::npos;
+    if (!is_lane(got)) {
+      connection.send(std::string_view(answer).substr(0, std::min<size_t>(answer.size(), 1 << 20)));
+      eventually([&] { return own_asked >= 3; });
+      connection.close();
+    } else {
+      const bool refused = own && own_asked++ >= 1;
+      if (refused) eventually([&] { return cache_->metric("nezha_cache_fetched_parts_total") >= 1; });
+      connection.send(refused ? response(403, "", "") : answer);
+    }
+  });
+  expect_whole(cache_->ask(request()));
+}
+
+TEST_F(Lanes, SignForNoPortThatAClientNames) {
+  CacheOptions options = with_freshness(config::Freshness::Mode::kTtl, 600);
+  options.protocol = config::Protocol::kS3;
+  options.credentials_directory = mounted_.path();
+  options.without_endpoint = true;
+  options.write_through = true;
+  CacheUnderTest cache(origin_.port(), options);
+  const std::string host = "Host: 127.0.0.1:" + std::to_string(origin_.port()) + "\r\n";
+  for (const std::string method : {"GET", "PUT"}) {
+    const size_t before = origin_.count();
+    origin_.set_handler([&](OriginConnection& connection, const RecordedRequest&) {
+      connection.send(response(200, "ETag: \"v1\"\r\nAccept-Ranges: bytes\r\n", body_));
+    });
+    cache.ask(method + " /b/x HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n");
+    EXPECT_EQ(origin_.count(), before + 1);
+  }
+  for (const auto& got : origin_.requests()) EXPECT_FALSE(got.has("Authorization"));
 }
 
 TEST_F(Lanes, ThatAllFailNeverGiveAWrongByte) {

@@ -50,7 +50,8 @@ class PurgeTest : public testing::Test {
   CacheUnderTest cache_{origin_.port(), options()};
   std::unique_ptr<obs::Log> log_ = obs::make_null_log();
   std::unique_ptr<obs::Metrics> metrics_ = obs::make_metrics();
-  cache::Purger purger_{cache_.store(), cache_.routes(), {cache_.port()}, *log_, *metrics_};
+  cache::Purger purger_{cache_.store(), cache_.approvals(), cache_.clock(), cache_.routes(), {cache_.port()},
+                        *log_,          *metrics_};
 };
 
 TEST_F(PurgeTest, ByBucketAndKeyUnderEveryName) {
@@ -93,7 +94,7 @@ TEST_F(PurgeTest, NamesWhatIsNotConfigured) {
 TEST_F(PurgeTest, AHostThatLeftTheConfiguration) {
   for (const std::string path : {"/team/a", "/x/b", "/x/c"}) store(path);
   const cache::RouteStore nothing(std::make_shared<const cache::Routes>(std::make_shared<const config::Settings>()));
-  cache::Purger purger(cache_.store(), nothing, {}, *log_, *metrics_);
+  cache::Purger purger(cache_.store(), cache_.approvals(), cache_.clock(), nothing, {}, *log_, *metrics_);
   EXPECT_EQ(purger.purge(R"({"host": "data.example", "path": "/team/a"})").value(), 1u);
   EXPECT_EQ(purger.purge(R"({"host": "data.example", "prefix": "/x/"})").value(), 2u);
   version_ = 2;

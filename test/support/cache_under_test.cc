@@ -22,7 +22,10 @@ std::shared_ptr<const cache::Routes> routes_to(uint16_t origin_port, const Cache
   upstream.tls = options.tls;
   upstream.write_through = options.write_through;
   if (!options.credentials_directory.empty()) upstream.credentials_secret = "keys";
-  upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
+  if (options.without_endpoint)
+    upstream.hosts = {HostName("127.0.0.1")};
+  else
+    upstream.endpoint = config::Endpoint{options.tls_endpoint, "127.0.0.1", origin_port};
   auto more = std::make_shared<std::vector<config::Endpoint>>();
   for (const uint16_t port : options.more_ports) more->push_back({options.tls_endpoint, "127.0.0.1", port});
   if (!more->empty()) upstream.more_endpoints = std::move(more);
@@ -51,10 +54,11 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
   listen.https.push_back({"127.0.0.1", 0});
   certificates_ = value_of(cache::load_certificates(options.certificates, clock_, *log_, *metrics_));
   keys_ = cache::follow_key_ring(options.credentials_directory, *log_, *metrics_);
+  approvals_ = std::make_unique<cache::Approvals>(1000);
   fetches_ = std::make_unique<cache::FetchQueue>(100);
   server_ =
       value_of(cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_, *certificates_,
-                                    *keys_, *fetches_, net::make_tls_client(options.upstream_roots_pem)},
+                                    *keys_, *approvals_, *fetches_, net::make_tls_client(options.upstream_roots_pem)},
                                    listen, options.loops));
   prefetcher_ = cache::start_prefetcher({*routes_, *keys_, *fetches_, clock_, *log_, *metrics_,
                                          server_->http_addresses().front(), server_->https_addresses().front()});

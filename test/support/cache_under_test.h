@@ -14,6 +14,7 @@ namespace nezha::cache {
 class Server;
 class RouteStore;
 class Certificates;
+class Approvals;
 class KeyRing;
 class FetchQueue;
 class Prefetcher;
@@ -41,6 +42,7 @@ struct CacheOptions {
   std::vector<uint16_t> more_ports{};     // of further endpoints on 127.0.0.1
   std::vector<std::string> more_hosts{};  // of the upstream, beside data.example
   bool write_through = false;
+  bool without_endpoint = false;  // the upstream's host is 127.0.0.1, too; where requests go follows from their Host
   std::string credentials_directory{};  // then the upstream has the keys of its folder "keys"
   std::string upstream_roots_pem{};     // whom the cache trusts; empty: the system's roots
 };
@@ -67,6 +69,7 @@ class CacheUnderTest {
   cache::Store& store() { return *store_; }
   const cache::RouteStore& routes() const { return *routes_; }
   net::Workers& workers() { return *workers_; }
+  cache::Approvals& approvals() { return *approvals_; }
   cache::Prefetcher& prefetcher() { return *prefetcher_; }
   size_t connections() const;
   bool drain(SteadyTime deadline);  // cache::Server::drain()
@@ -85,6 +88,7 @@ class CacheUnderTest {
   std::unique_ptr<cache::RouteStore> routes_;
   std::unique_ptr<cache::Certificates> certificates_;
   std::unique_ptr<cache::KeyRing> keys_;
+  std::unique_ptr<cache::Approvals> approvals_;
   std::unique_ptr<cache::FetchQueue> fetches_;
   std::unique_ptr<cache::Server> server_;
   std::unique_ptr<cache::Prefetcher> prefetcher_;

@@ -96,61 +96,69 @@ TEST(KeyRing, FollowsItsDirectory) {
   EXPECT_EQ(held->own.secret_key.reveal(), "one") << "whoever holds keys keeps them";
 }
 
-constexpr auto kHeader = Approvals::Way::kHeader, kQuery = Approvals::Way::kQuery;
-
-Approvals::Token token_of(const std::string& reader, const CacheKey& key = {"h/p", "q"}) {
-  return Approvals::token(s3::AccessKeyId(reader), key);
+Approvals::Subject subject(const std::string& reader, const std::string& path = "h/p", const std::string& agent = "") {
+  return Approvals::subject(reader, path, {"query", agent});
 }
 
 TEST(Approvals, AreAboutAllOfTheirParts) {
   Approvals approvals(1000);
   const SteadyTime now{};
-  approvals.note(token_of("id"), "\"1\"", kHeader, now);
-  const auto holds = [&](const Approvals::Token& token, const char* etag, Approvals::Way way) {
-    return approvals.holds(token, etag, way, now, std::chrono::seconds(1));
+  approvals.note(subject("id"), "\"1\"", now);
+  const auto holds = [&](const Approvals::Subject& of, const char* etag) {
+    return approvals.holds(of, etag, now, std::chrono::seconds(1));
   };
-  EXPECT_TRUE(holds(token_of("id"), "\"1\"", kHeader));
-  EXPECT_FALSE(holds(token_of("id"), "\"1\"", kQuery));
-  EXPECT_FALSE(holds(token_of("id"), "\"2\"", kHeader));
-  EXPECT_FALSE(holds(token_of("id2"), "\"1\"", kHeader));
-  EXPECT_FALSE(holds(token_of("id", {"h/pq", ""}), "\"1\"", kHeader));
-  EXPECT_FALSE(holds(token_of("id", {"h/p", ""}), "\"1\"", kHeader));
-  approvals.note(token_of("id"), "\"1\"", kQuery, now);
-  EXPECT_TRUE(holds(token_of("id"), "\"1\"", kHeader) && holds(token_of("id"), "\"1\"", kQuery));
-  approvals.note(token_of("id"), "\"2\"", kQuery, now);
-  EXPECT_FALSE(holds(token_of("id"), "\"2\"", kHeader)) << "of the version before";
+  EXPECT_TRUE(holds(subject("id"), "\"1\""));
+  EXPECT_FALSE(holds(subject("id"), "\"2\""));
+  EXPECT_FALSE(holds(subject("id2"), "\"1\""));
+  EXPECT_FALSE(holds(subject("id", "h/p2"), "\"1\""));
+  EXPECT_FALSE(holds(subject("id", "h/p", "agent"), "\"1\""));
+  EXPECT_FALSE(holds(Approvals::subject("id", "h/p", {"quer", "y"}), "\"1\"")) << "parts do not run into each other";
+  approvals.note(subject("id"), "\"2\"", now);
+  EXPECT_FALSE(holds(subject("id"), "\"1\""));
+  EXPECT_TRUE(holds(subject("id"), "\"2\""));
 }
 
-TEST(Approvals, ARefusalEndsThemAndWhatWasAskedBefore) {
-  Approvals approvals(1000);
-  const SteadyTime begun{}, refused = begun + std::chrono::seconds(1);
-  const auto holds = [&](Approvals::Way way) {
-    return approvals.holds(token_of("id"), "\"1\"", way, refused, std::chrono::seconds(10));
+TEST(Approvals, AreEndedForAReaderForAPathAndForAll) {
+  const SteadyTime begun{}, ended = begun + std::chrono::seconds(1);
+  const std::vector<Approvals::Subject> subjects = {subject("a"), subject("a", "h/p", "agent"), subject("b"),
+                                                    subject("a", "h/other")};
+  const auto left_after = [&](const auto& end) {
+    Approvals approvals(1000);
+    for (const auto& one : subjects) approvals.note(one, "\"1\"", begun);
+    end(approvals);
+    std::string left;
+    for (const auto& one : subjects) left += approvals.holds(one, "\"1\"", ended, std::chrono::seconds(9)) ? '1' : '0';
+    // An answer that was late says nothing any more.
+    approvals.note(subjects.front(), "\"1\"", begun);
+    EXPECT_FALSE(approvals.holds(subjects.front(), "\"1\"", ended, std::chrono::seconds(9)));
+    approvals.note(subjects.front(), "\"1\"", ended + std::chrono::nanoseconds(1));
+    EXPECT_TRUE(approvals.holds(subjects.front(), "\"1\"", ended, std::chrono::seconds(9)));
+    return left;
   };
-  for (const auto way : {kHeader, kQuery}) approvals.note(token_of("id"), "\"1\"", way, begun);
-  EXPECT_TRUE(holds(kHeader) && holds(kQuery));
-  approvals.refuse(token_of("id"), refused);
-  EXPECT_FALSE(holds(kHeader) || holds(kQuery));
-  approvals.note(token_of("id"), "\"1\"", kHeader, begun);
-  EXPECT_FALSE(holds(kHeader)) << "an answer that was late";
-  approvals.note(token_of("id"), "\"1\"", kHeader, refused + std::chrono::nanoseconds(1));
-  EXPECT_TRUE(holds(kHeader));
+  EXPECT_EQ(left_after([&](Approvals& approvals) { approvals.refuse(subject("a"), ended); }), "0011");
+  EXPECT_EQ(left_after([&](Approvals& approvals) { approvals.end("h/p", ended); }), "0001");
+  EXPECT_EQ(left_after([&](Approvals& approvals) { approvals.end_all(ended); }), "0000");
 }
 
 TEST(Approvals, EndAndStayFew) {
   Approvals approvals(160);
   SteadyTime now{};
-  const auto held = [&](int count) {
+  const auto held = [&](const std::string& reader, const std::string& path) {
     int out = 0;
-    for (int i = 0; i < count; ++i)
-      out += approvals.holds(token_of(std::to_string(i)), "\"1\"", kHeader, now, std::chrono::seconds(10));
+    for (int i = 0; i < 10'000; ++i)
+      out += approvals.holds(subject(reader, path + std::to_string(i)), "\"1\"", now, std::chrono::seconds(10));
     return out;
   };
-  for (int i = 0; i < 10'000; ++i) approvals.note(token_of(std::to_string(i)), "\"1\"", kHeader, now);
-  EXPECT_LE(held(10'000), 160);
-  EXPECT_GE(held(10'000), 1);
+  for (int i = 0; i < 10'000; ++i) approvals.note(subject("a", "p" + std::to_string(i)), "\"1\"", now);
+  EXPECT_LE(held("a", "p"), 160);
+  EXPECT_GE(held("a", "p"), 1);
   now += std::chrono::seconds(10);
-  EXPECT_EQ(held(10'000), 0);
+  EXPECT_EQ(held("a", "p"), 0);
+  // Many readers of one path: the latest stay.
+  Approvals many(1'000'000);
+  for (int i = 0; i < 1000; ++i) many.note(subject(std::to_string(i)), "\"1\"", now);
+  EXPECT_TRUE(many.holds(subject("999"), "\"1\"", now, std::chrono::seconds(1)));
+  EXPECT_FALSE(many.holds(subject("0"), "\"1\"", now, std::chrono::seconds(1)));
 }
 
 }  // namespace
