@@ -74,6 +74,10 @@ int stop_with(const std::string& message) {
   return 2;
 }
 
+uint64_t memory_of(const config::CacheSettings& cache) {
+  return cache.memory_bytes ? cache.memory_bytes : cache::memory_limit_bytes() / 2;
+}
+
 // The configured tiers, or half of the memory when there is none.
 std::vector<config::TierSettings> tiers_of(const config::CacheSettings& cache, uint64_t memory_bytes) {
   if (!cache.tiers.empty()) return cache.tiers;
@@ -165,8 +169,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
                                  options.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText);
   const auto metrics = obs::make_metrics();
   const SystemClock clock;
-  const uint64_t memory_bytes =
-      settings.cache.memory_bytes ? settings.cache.memory_bytes : cache::memory_limit_bytes() / 2;
+  const uint64_t memory_bytes = memory_of(settings.cache);
 
   // Storage, on workers wherever it may wait for a medium. What an earlier process stored is read in here.
   const auto workers = net::make_workers(limits::kWorkers);
