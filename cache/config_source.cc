@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -72,6 +73,7 @@ class FollowingSource final : public ConfigSource {
       std::lock_guard lock(mutex_);
       publish();
     }
+    if (path_.empty()) return ok();
     mark_ = mark_of(path_);
     thread_ = std::jthread([this](std::stop_token stop) { follow_file(stop); });
     return ok();
@@ -170,6 +172,12 @@ Result<config::Settings> load_config_file(const std::string& path) {
   if (!file.read(text.data(), static_cast<std::streamsize>(text.size())) && !file.eof()) return unreadable();
   text.resize(static_cast<size_t>(file.gcount()));
   return config::parse_settings(text, path);
+}
+
+Result<config::Settings> load_config_variable(const std::string& name) {
+  const char* text = std::getenv(name.c_str());
+  if (!text) return fail(Remedy::kFixInput, "--config-env: the environment has no variable " + name + "; set it");
+  return config::parse_settings(text, name);
 }
 
 Result<std::unique_ptr<ConfigSource>> follow_configuration(std::string path, config::Settings settings,

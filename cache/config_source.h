@@ -27,6 +27,9 @@ std::optional<ConfigMapName> parse_configmap_name(std::string_view text);
 // Reads and checks a configuration file. Fails with kFixInput; the message is one line.
 Result<config::Settings> load_config_file(const std::string& path);
 
+// The same of the text that an environment variable of this process holds.
+Result<config::Settings> load_config_variable(const std::string& name);
+
 class ConfigSource {
  public:
   virtual ~ConfigSource() = default;  // stops
@@ -34,7 +37,8 @@ class ConfigSource {
   virtual std::string not_ready_because() const = 0;
 };
 
-// `settings`: what load_config_file gave at start. Fails with kFixInput: a ConfigMap is named outside a cluster.
+// `settings`: what was loaded at start. An empty `path`: they came from no file, and none is followed.
+// Fails with kFixInput: a ConfigMap is named outside a cluster.
 Result<std::unique_ptr<ConfigSource>> follow_configuration(std::string path, config::Settings settings,
                                                            std::optional<ConfigMapName> configmap, RouteStore& routes,
                                                            obs::Log& log, obs::Metrics& metrics);

@@ -25,17 +25,26 @@ constexpr size_t kApprovalsMax = 262'144;
 
 struct Options {
   std::string config_path;
+  std::string config_variable;
+  uint16_t probed_port = 0;
   std::string configmap;
   bool check = false;
   std::string log_level = "info";
   std::string log_format = "text";
   size_t threads = std::max(1u, std::thread::hardware_concurrency());
   int drain_seconds = static_cast<int>(limits::kDrainTimeout.count());
+
+  const std::string& source() const { return config_path.empty() ? config_variable : config_path; }
 };
 
 void declare(CLI::App& app, Options& options) {
   app.name("nezha-cache");
-  app.add_option("--config", options.config_path, "configuration file (YAML)")->required();
+  app.add_option("--config", options.config_path, "configuration file (YAML)");
+  app.add_option("--config-env", options.config_variable,
+                 "in place of --config: the environment variable that holds the configuration (YAML)");
+  app.add_option("--probe", options.probed_port,
+                 "exit with 0 when the nezha-cache with this admin port of 127.0.0.1 is ready, else with 1")
+      ->check(CLI::Range(1, 65535));
   app.add_option(
       "--configmap", options.configmap,
       "NAMESPACE/NAME of the ConfigMap whose config.yaml lists the upstreams; followed through the Kubernetes API");
@@ -184,7 +193,7 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   if (!resolver) return stop_with(resolver.error().message);
   const config::ListenSettings listen = addresses_of(settings.listen);
   auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
-  if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
+  if (!certificates) return stop_with(options.source() + ": " + certificates.error().message);
   cache::FetchQueue fetches(kFetchesQueued);
   cache::Approvals approvals(kApprovalsMax);
   const auto keys = cache::follow_key_ring(settings.cache.credentials_directory, *log, *metrics);
@@ -241,8 +250,8 @@ int check(const Options& options, const config::Settings& settings) {
   const auto log = obs::make_null_log();
   const auto metrics = obs::make_metrics();
   const auto certificates = cache::load_certificates(settings.tls, clock, *log, *metrics);
-  if (!certificates) return stop_with(options.config_path + ": " + certificates.error().message);
-  std::cout << options.config_path << ": ok\n";
+  if (!certificates) return stop_with(options.source() + ": " + certificates.error().message);
+  std::cout << options.source() << ": ok\n";
   return 0;
 }
 
@@ -266,6 +275,12 @@ int main(int argc, char** argv) {
     return stop_with(message_of(app, error) + "; --help lists the flags");
   }
 
+  if (options.probed_port != 0) return cache::is_ready(options.probed_port) ? 0 : 1;
+  if (options.config_path.empty() && options.config_variable.empty())
+    return stop_with("--config is required; --help lists the flags");
+  if (!options.config_path.empty() && !options.config_variable.empty())
+    return stop_with("--config and --config-env exclude each other; --help lists the flags");
+
   // Before any thread starts: sigwait in run() takes them; a write to a closed socket is an error value.
   sigset_t signals;
   sigemptyset(&signals);
@@ -274,7 +289,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
 
-  auto settings = cache::load_config_file(options.config_path);
+  auto settings = options.config_path.empty() ? cache::load_config_variable(options.config_variable)
+                                              : cache::load_config_file(options.config_path);
   if (!settings) return stop_with(settings.error().message);
   std::optional<cache::ConfigMapName> configmap;
   if (!options.configmap.empty() && !(configmap = cache::parse_configmap_name(options.configmap))) {

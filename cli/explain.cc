@@ -6,6 +6,7 @@
 #include "cli/spark.h"
 #include "cli/templates.h"
 #include "webhook/annotations.h"
+#include "webhook/sidecar.h"
 
 namespace nezha::cli {
 namespace {
@@ -40,6 +41,7 @@ void explain_injection(const Call& call, std::string& out) {
   line(out, "considered: by " + std::string(path_of(call.entry)));
   line(out, "rule:       " + joined(decision.rules, ", "));
   line(out, "mode:       " + std::string(decision.mode == config::Mode::kCentral ? "central" : "sidecar"));
+  if (decision.sidecar) line(out, "sidecar:    " + webhook::describe(decision.sidecar->settings));
   for (const auto& alias : decision.aliases) {
     std::vector<std::string> hosts;
     for (const auto& host : alias.hosts) hosts.push_back(host.get());

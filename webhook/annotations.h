@@ -16,9 +16,14 @@ inline constexpr const char* kModeAnnotation = "nezha.io/mode";
 inline constexpr const char* kConfigAnnotation = "nezha.io/config";
 
 // Annotation written by the webhook: compact JSON
-//   {"rule": names joined by commas, "mode": "central", "hosts": [...], "reasons": [...]}
+//   {"rule": names joined by commas, "mode": "central" or "sidecar", "hosts": [...], "reasons": [...]}
 // with "hostsMore": n when more hosts are aliased than the list shows. Reasons say what was not done and why.
 inline constexpr const char* kStatusAnnotation = "nezha.io/status";
+
+// Annotation of the cluster autoscaler on a pod: volumes, by commas, that do not keep it from removing the node.
+// The sidecar's is added to what the pod lists.
+inline constexpr const char* kEvictableVolumesAnnotation =
+    "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 
 // Label on a namespace, value "enabled": its pods are considered for the ancestor's format.
 inline constexpr const char* kAncestorNamespaceLabel = "hostaliases-injector";

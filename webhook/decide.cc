@@ -1,8 +1,13 @@
 #include "webhook/decide.h"
 
+#include <algorithm>
+#include <set>
+
+#include "nezha/base/text.h"
 #include "webhook/alias_plan.h"
 #include "webhook/annotations.h"
 #include "webhook/sentence.h"
+#include "webhook/sidecar.h"
 
 namespace nezha::webhook {
 namespace {
@@ -13,6 +18,8 @@ struct Chosen {
   const config::InjectionRule* rule = nullptr;
   const config::AncestorRule* ancestor = nullptr;
 };
+
+constexpr const char* kLoopback = "127.0.0.1";
 
 // Names are joined by commas in the status.
 std::string plain_name(std::string name) {
@@ -31,6 +38,7 @@ class Decider {
 
   Decision decide() {
     if (!consider()) return std::move(decision_);
+    look_at_pod();
     choose();
     if (chosen_.empty()) return std::move(decision_);
     plan();
@@ -122,6 +130,19 @@ class Decider {
     return rules;
   }
 
+  // What the pod has of the cache already, and whether it can hold one.
+  void look_at_pod() {
+    in_pod_ = hosts_of_sidecar(pod_);
+    if (!in_pod_) no_sidecar_ = why_no_sidecar(pod_, policy_);
+    for (const auto& alias : pod_.host_aliases) {
+      const IpAddress ip(canonical_ip(alias.ip).value_or(alias.ip));
+      if (std::find(policy_.cache_addresses.begin(), policy_.cache_addresses.end(), ip) ==
+          policy_.cache_addresses.end())
+        continue;
+      for (const auto& name : alias.hostnames) at_cache_.insert(HostName(to_lower(name)));
+    }
+  }
+
   void plan() {
     AliasPlan aliases;
     bool cache_unknown = false;
@@ -130,7 +151,7 @@ class Decider {
       if (chosen.ancestor)
         add_ancestor_aliases(*chosen.ancestor, decision_.rules.back(), aliases);
       else
-        cache_unknown |= !add_central_aliases(*chosen.rule, decision_.rules.back(), aliases);
+        cache_unknown |= !add_cache_aliases(*chosen.rule, decision_.rules.back(), aliases);
     }
     check_mode_annotation();
     if (cache_unknown) {
@@ -145,22 +166,83 @@ class Decider {
     decision_.verdict = Verdict::kInject;
     decision_.warn = true;
     aliases.finish(pod_, decision_);
+    settle_sidecar();
     report_own_hosts_files();
   }
 
-  // False when the cache's address is not known.
-  bool add_central_aliases(const config::InjectionRule& rule, const std::string& name, AliasPlan& aliases) {
-    if (wanted_mode(rule) == config::Mode::kSidecar)
-      decision_.reasons.push_back("mode sidecar is not available in this version; rule " + name + " uses central");
-    for (const auto& upstream_name : rule.upstreams) {
-      const auto* upstream = policy_.settings->find_upstream(upstream_name);
-      if (!upstream) {
-        decision_.reasons.push_back("rule " + name + ": there is no upstream " + quoted(upstream_name.get()));
-        continue;
+  // False when an address of the central cache is needed and not known.
+  bool add_cache_aliases(const config::InjectionRule& rule, const std::string& name, AliasPlan& aliases) {
+    bool all_known = true;
+    const auto upstreams = upstreams_of(rule, name);
+    const bool in_sidecar = wanted_mode(rule) == config::Mode::kSidecar && can_use_sidecar(upstreams, name);
+    for (const auto* upstream : upstreams) {
+      bool relays = false;
+      std::vector<std::string> not_in_sidecar;
+      for (const auto& host : upstream->hosts) {
+        const bool elsewhere = at_cache_.contains(host);
+        if (in_sidecar && !elsewhere && (!in_pod_ || in_pod_->contains(host))) {
+          aliases.want(name, host, {IpAddress(kLoopback)});
+          relays |= upstream->tls == config::TlsMode::kIntercept;
+          served_by_sidecar_.insert(host);
+          continue;
+        }
+        if (in_sidecar) not_in_sidecar.push_back(host.get());
+        aliases.want(name, host, policy_.cache_addresses);
+        all_known &= !policy_.cache_addresses.empty();
+        if (!policy_.cache_addresses.empty() && !served_by_sidecar_.contains(host)) at_cache_.insert(host);
       }
-      for (const auto& host : upstream->hosts) aliases.want(name, host, policy_.cache_addresses);
+      if (relays)
+        decision_.reasons.push_back("upstream " + upstream->name.get() +
+                                    ": the sidecar has no certificates, so https:// is relayed and not cached");
+      // One reason for both causes: the second run finds the first one where this run finds the other.
+      if (!not_in_sidecar.empty())
+        decision_.reasons.push_back("rule " + name + " uses central for " + listed(not_in_sidecar) +
+                                    ": they are mapped there already, or the pod's sidecar does not serve them");
     }
-    return !policy_.cache_addresses.empty();
+    return all_known;
+  }
+
+  std::vector<const config::Upstream*> upstreams_of(const config::InjectionRule& rule, const std::string& name) {
+    std::vector<const config::Upstream*> upstreams;
+    for (const auto& upstream_name : rule.upstreams) {
+      if (const auto* upstream = policy_.settings->find_upstream(upstream_name))
+        upstreams.push_back(upstream);
+      else
+        decision_.reasons.push_back("rule " + name + ": there is no upstream " + quoted(upstream_name.get()));
+    }
+    return upstreams;
+  }
+
+  // Takes the upstreams into the sidecar's configuration, where it is still to be written.
+  bool can_use_sidecar(const std::vector<const config::Upstream*>& upstreams, const std::string& name) {
+    if (in_pod_) return true;
+    std::string why = no_sidecar_;
+    if (why.empty()) {
+      auto all = sidecar_upstreams_;
+      for (const auto* upstream : upstreams)
+        if (std::find(all.begin(), all.end(), upstream) == all.end()) all.push_back(upstream);
+      auto text = sidecar_configuration(*policy_.settings->webhook.sidecar, all);
+      if (text) {
+        sidecar_upstreams_ = std::move(all);
+        sidecar_text_ = std::move(*text);
+        return true;
+      }
+      why = "its hosts do not fit into an environment variable of a sidecar";
+    }
+    decision_.reasons.push_back("rule " + name + " uses central: " + why);
+    return false;
+  }
+
+  // The sidecar is there for names that resolve to it.
+  void settle_sidecar() {
+    const auto is_used = [&](const WantedAlias& alias) {
+      return alias.ip.get() == kLoopback &&
+             std::any_of(alias.hosts.begin(), alias.hosts.end(),
+                         [&](const HostName& host) { return served_by_sidecar_.contains(host); });
+    };
+    if (std::none_of(decision_.aliases.begin(), decision_.aliases.end(), is_used)) return;
+    decision_.mode = config::Mode::kSidecar;
+    if (!in_pod_) decision_.sidecar = Sidecar{*policy_.settings->webhook.sidecar, std::move(sidecar_text_)};
   }
 
   static void add_ancestor_aliases(const config::AncestorRule& rule, const std::string& name, AliasPlan& aliases) {
@@ -199,6 +281,12 @@ class Decider {
   const Policy& policy_;
   std::map<std::string, std::string> labels_;
   std::vector<Chosen> chosen_;
+  std::optional<std::set<HostName>> in_pod_;  // what a sidecar that is there already serves
+  std::string no_sidecar_;                    // why there can be none
+  std::set<HostName> at_cache_;               // names that the pod, or a rule so far, maps to the central cache
+  std::set<HostName> served_by_sidecar_;
+  std::vector<const config::Upstream*> sidecar_upstreams_;
+  std::string sidecar_text_;
   Decision decision_;
 };
 

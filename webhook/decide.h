@@ -3,6 +3,7 @@
 // Threads: any.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,13 +32,20 @@ struct WantedAlias {
   std::vector<HostName> hosts;
 };
 
+// The container nezha-cache that the pod itself gets.
+struct Sidecar {
+  config::SidecarSettings settings;
+  std::string configuration;  // what the container is given to read
+};
+
 struct Decision {
   Verdict verdict = Verdict::kNotOptedIn;
   std::vector<std::string> rules;  // "default", "namespace/rule" for a namespace's own; the order of configuration
-  config::Mode mode = config::Mode::kCentral;
-  std::vector<WantedAlias> aliases;  // one per address; hosts that the pod maps elsewhere itself are left out
-  std::vector<std::string> reasons;  // everything that was not done, and why
-  bool warn = false;                 // the reasons deserve the user's attention at kubectl apply
+  config::Mode mode = config::Mode::kCentral;  // kSidecar: at least one host is served in the pod
+  std::optional<Sidecar> sidecar;              // with kSidecar; absent when the pod has its container already
+  std::vector<WantedAlias> aliases;            // one per address; hosts that the pod maps elsewhere itself are left out
+  std::vector<std::string> reasons;            // everything that was not done, and why
+  bool warn = false;                           // the reasons deserve the user's attention at kubectl apply
 };
 
 Decision decide(Entry entry, const Namespace& name_space, const k8s::Pod& pod, const Policy& policy);

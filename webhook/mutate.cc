@@ -7,6 +7,7 @@
 #include "nezha/base/limits.h"
 #include "nezha/base/text.h"
 #include "webhook/annotations.h"
+#include "webhook/sidecar.h"
 #include "webhook/status.h"
 
 namespace nezha::webhook {
@@ -64,11 +65,33 @@ void drop_stale(const k8s::Pod& pod, Status& earlier) {
   if (stale) earlier = Status{};
 }
 
-size_t bytes_of(const std::map<std::string, std::string>& annotations, const char* except) {
-  size_t bytes = 0;
-  for (const auto& [key, value] : annotations)
-    if (key != except) bytes += key.size() + value.size();
-  return bytes;
+// Sets the annotation, unless that would bring the pod above what the API server takes: it would refuse the pod.
+bool set_annotation(const k8s::Pod& pod, const char* key, std::string value, std::vector<Edit>& edits) {
+  size_t bytes = std::string_view(key).size() + value.size();
+  for (const auto& [other_key, other] : pod.annotations)
+    if (other_key != key) bytes += other_key.size() + other.size();
+  for (const auto& edit : edits)
+    if (const auto* other = std::get_if<SetAnnotation>(&edit)) bytes += other->key.size() + other->value.size();
+  if (bytes > limits::kAnnotationsBytesMax) return false;
+  edits.push_back(SetAnnotation{key, std::move(value)});
+  return true;
+}
+
+// The parts of a sidecar.
+void sidecar_edits(const k8s::Pod& pod, const Sidecar& sidecar, std::vector<Edit>& edits) {
+  edits.push_back(AddInitContainer{sidecar_position(pod), sidecar_container(sidecar)});
+  if (auto volume = sidecar_volume(sidecar.settings)) edits.push_back(AddVolume{std::move(*volume)});
+  edits.push_back(AddVolume{no_token_volume()});
+  const auto sets_ports = [](const k8s::Sysctl& sysctl) { return sysctl.name == kPortSysctl; };
+  if (std::none_of(pod.sysctls.begin(), pod.sysctls.end(), sets_ports)) edits.push_back(AddSysctl{kPortSysctl, "0"});
+  if (sidecar.settings.volume != config::SidecarSettings::Volume::kEmptyDir) return;
+  // A cache is no data that a node must be kept for.
+  const std::string* others = pod.annotation(kEvictableVolumesAnnotation);
+  if (others)
+    for (const auto name : split(*others, ','))
+      if (trim(name) == kSidecarName) return;
+  const std::string all = (others && !others->empty() ? *others + ',' : std::string()) + kSidecarName;
+  set_annotation(pod, kEvictableVolumesAnnotation, all, edits);
 }
 
 void status_edit(const k8s::Pod& pod, const Decision& decision, Edits& edits) {
@@ -84,14 +107,8 @@ void status_edit(const k8s::Pod& pod, const Decision& decision, Edits& edits) {
   }
   std::string value = write_status(join(std::move(earlier), status_of(decision)));
   if (before && *before == value) return;
-  // Above its limit the API server would refuse the pod, which must not be our doing.
-  const size_t bytes =
-      bytes_of(pod.annotations, kStatusAnnotation) + std::string_view(kStatusAnnotation).size() + value.size();
-  if (bytes > limits::kAnnotationsBytesMax) {
+  if (!set_annotation(pod, kStatusAnnotation, std::move(value), edits.list))
     edits.warnings.push_back(std::string("no room for the annotation ") + kStatusAnnotation + " beside the pod's own");
-    return;
-  }
-  edits.list.push_back(SetStatus{std::move(value)});
 }
 
 }  // namespace
@@ -100,6 +117,7 @@ Edits mutate(const k8s::Pod& pod, const Decision& decision) {
   Edits edits;
   if (decision.verdict != Verdict::kInject) return edits;
   alias_edits(pod, decision.aliases, edits.list);
+  if (decision.sidecar) sidecar_edits(pod, *decision.sidecar, edits.list);
   status_edit(pod, decision, edits);
   return edits;
 }

@@ -23,11 +23,26 @@ struct AddAlias {
   std::string ip;
   std::vector<std::string> hosts;
 };
-// The annotation nezha.io/status.
-struct SetStatus {
+// An annotation of ours, or one that lists names and keeps those it had.
+struct SetAnnotation {
+  std::string key;
   std::string value;
 };
-using Edit = std::variant<AppendHosts, AddAlias, SetStatus>;
+// A new item of spec.initContainers, before the one that stands at `position` now.
+struct AddInitContainer {
+  size_t position = 0;
+  std::string json;
+};
+// A new item of spec.volumes.
+struct AddVolume {
+  std::string json;
+};
+// A new item of spec.securityContext.sysctls.
+struct AddSysctl {
+  std::string name;
+  std::string value;
+};
+using Edit = std::variant<AppendHosts, AddAlias, SetAnnotation, AddInitContainer, AddVolume, AddSysctl>;
 
 struct Edits {
   std::vector<Edit> list;

@@ -23,37 +23,63 @@ void append_hosts(const k8s::Pod& pod, const AppendHosts& edit, std::vector<k8s:
   for (const auto& host : edit.hosts) ops.push_back({list + "/-", json_text(host)});
 }
 
-void set_annotation(const k8s::Pod& pod, const char* key, const std::string& value, std::vector<k8s::PatchOp>& ops) {
-  const Json map{{key, value}};
+void set_annotations(const k8s::Pod& pod, const Json& map, std::vector<k8s::PatchOp>& ops) {
+  if (map.empty()) return;
   if (pod.metadata_presence != k8s::Presence::kPresent)
     return ops.push_back({"/metadata", json_text(Json{{"annotations", map}})});
   if (pod.annotations_presence != k8s::Presence::kPresent)
     return ops.push_back({"/metadata/annotations", json_text(map)});
-  ops.push_back({"/metadata/annotations/" + k8s::pointer_token(key), json_text(value)});
+  for (const auto& [key, value] : map.items())
+    ops.push_back({"/metadata/annotations/" + k8s::pointer_token(key), json_text(value)});
 }
 
-void add_aliases(const k8s::Pod& pod, const Json& items, std::vector<k8s::PatchOp>& ops) {
+// The whole list where there is none, else one item after the other at its end.
+void append(const std::string& list, k8s::Presence presence, const Json& items, std::vector<k8s::PatchOp>& ops) {
   if (items.empty()) return;
-  if (pod.host_aliases_presence != k8s::Presence::kPresent)
-    return ops.push_back({"/spec/hostAliases", json_text(items)});
-  for (const auto& item : items) ops.push_back({"/spec/hostAliases/-", json_text(item)});
+  if (presence != k8s::Presence::kPresent) return ops.push_back({list, json_text(items)});
+  for (const auto& item : items) ops.push_back({list + "/-", json_text(item)});
+}
+
+void add_init_container(const k8s::Pod& pod, const AddInitContainer& edit, std::vector<k8s::PatchOp>& ops) {
+  const std::string list = "/spec/initContainers";
+  if (pod.init_containers_presence != k8s::Presence::kPresent) return ops.push_back({list, '[' + edit.json + ']'});
+  const auto is_init = [](const k8s::Container& container) { return container.is_init; };
+  const auto count = std::count_if(pod.containers.begin(), pod.containers.end(), is_init);
+  const bool at_end = edit.position == static_cast<size_t>(count);
+  ops.push_back({list + (at_end ? "/-" : '/' + std::to_string(edit.position)), edit.json});
+}
+
+void add_sysctls(const k8s::Pod& pod, const Json& items, std::vector<k8s::PatchOp>& ops) {
+  if (items.empty()) return;
+  if (pod.security_context_presence != k8s::Presence::kPresent)
+    return ops.push_back({"/spec/securityContext", json_text(Json{{"sysctls", items}})});
+  append("/spec/securityContext/sysctls", pod.sysctls_presence, items, ops);
 }
 
 }  // namespace
 
 std::vector<k8s::PatchOp> to_patch(const k8s::Pod& pod, const std::vector<Edit>& edits) {
   std::vector<k8s::PatchOp> ops;
-  Json new_aliases = Json::array();
+  Json aliases = Json::array(), volumes = Json::array(), sysctls = Json::array(), annotations = Json::object();
   for (const auto& edit : edits) {
-    if (const auto* append = std::get_if<AppendHosts>(&edit))
-      append_hosts(pod, *append, ops);
+    if (const auto* append_to = std::get_if<AppendHosts>(&edit))
+      append_hosts(pod, *append_to, ops);
     else if (const auto* alias = std::get_if<AddAlias>(&edit))
-      new_aliases.push_back(alias_item(*alias));
-    else if (const auto* status = std::get_if<SetStatus>(&edit))
-      set_annotation(pod, kStatusAnnotation, status->value, ops);
+      aliases.push_back(alias_item(*alias));
+    else if (const auto* annotation = std::get_if<SetAnnotation>(&edit))
+      annotations[annotation->key] = annotation->value;
+    else if (const auto* container = std::get_if<AddInitContainer>(&edit))
+      add_init_container(pod, *container, ops);
+    else if (const auto* volume = std::get_if<AddVolume>(&edit))
+      volumes.push_back(Json::parse(volume->json));
+    else if (const auto* sysctl = std::get_if<AddSysctl>(&edit))
+      sysctls.push_back(Json{{"name", sysctl->name}, {"value", sysctl->value}});
   }
-  add_aliases(pod, new_aliases, ops);
-  // "/-" appends shift no index, so sorting by path keeps every operation valid.
+  set_annotations(pod, annotations, ops);
+  append("/spec/hostAliases", pod.host_aliases_presence, aliases, ops);
+  append("/spec/volumes", pod.volumes_presence, volumes, ops);
+  add_sysctls(pod, sysctls, ops);
+  // No list is both named by index and inserted into, so sorting by path keeps every operation valid.
   std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return ops;
 }

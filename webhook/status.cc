@@ -53,7 +53,7 @@ std::optional<Status> read_status(std::string_view text) {
 }
 
 Status join(Status earlier, const Status& now) {
-  earlier.mode = now.mode;
+  if (earlier.mode != "sidecar") earlier.mode = now.mode;
   append_new(earlier.rules, now.rules);
   append_new(earlier.hosts, now.hosts);
   append_new(earlier.reasons, now.reasons);

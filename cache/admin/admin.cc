@@ -253,4 +253,12 @@ Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddr
   return std::unique_ptr<AdminServer>(std::move(server));
 }
 
+bool is_ready(uint16_t port) {
+  httplib::Client client("127.0.0.1", port);
+  client.set_connection_timeout(2);
+  client.set_read_timeout(2);
+  const auto answer = client.Get("/readyz");
+  return answer && answer->status == 200;
+}
+
 }  // namespace nezha::cache

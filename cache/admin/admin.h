@@ -45,4 +45,8 @@ Result<std::unique_ptr<AdminServer>> start_admin_server(const config::ListenAddr
                                                         AdminCallbacks callbacks,
                                                         std::chrono::milliseconds request_time = kAdminRequestTime);
 
+// Whether the cache with this admin port of 127.0.0.1, most likely another process, answers that it is ready.
+// Blocks for at most a few seconds.
+bool is_ready(uint16_t port);
+
 }  // namespace nezha::cache

@@ -2,6 +2,8 @@
 #include <set>
 
 #include "nezha/base/limits.h"
+#include "nezha/base/text.h"
+#include "src/config/names.h"
 #include "src/config/sections.h"
 
 namespace nezha::config {
@@ -9,6 +11,9 @@ namespace {
 
 constexpr size_t kAddressesMax = 64;
 constexpr size_t kCertificatesMax = 1000;
+constexpr uint64_t kCoresMax = 1024;
+constexpr uint64_t kSidecarBytesMin = 64 * 1024 * 1024;
+constexpr uint64_t kSidecarMemoryBytesMin = 128 * 1024 * 1024;
 
 Result<TierSettings> read_tier(const View& view) {
   NEZHA_TRY(view.expect_map({"medium", "path", "size"}));
@@ -69,6 +74,58 @@ Result<TlsSettings::Pair> read_pair(const View& view) {
   return pair;
 }
 
+// "500m" or "2".
+Result<uint32_t> read_millicores(const View& view) {
+  NEZHA_TRY(const auto value, view.scalar());
+  std::string_view digits = value;
+  const bool milli = digits.ends_with('m');
+  if (milli) digits.remove_suffix(1);
+  const auto number = parse_decimal(digits);
+  if (!number || *number == 0 || *number > (milli ? kCoresMax * 1000 : kCoresMax))
+    return view.error(quoted(value) + " is not an amount of CPU; write for example 500m or 2");
+  return static_cast<uint32_t>(milli ? *number : *number * 1000);
+}
+
+Result<> read_sidecar_resources(const View& view, SidecarSettings& sidecar) {
+  NEZHA_TRY(view.expect_map({"cpu", "memory"}));
+  if (const auto cpu = view.find("cpu")) {
+    NEZHA_TRY(sidecar.cpu_millicores, read_millicores(*cpu));
+  }
+  if (const auto memory = view.find("memory")) {
+    NEZHA_TRY(sidecar.memory_bytes, memory->size_bytes());
+    if (sidecar.memory_bytes < kSidecarMemoryBytesMin) return memory->error("is too small; write at least 128Mi");
+  }
+  return ok();
+}
+
+Result<SidecarSettings> read_sidecar(const View& view) {
+  NEZHA_TRY(view.expect_map({"image", "size", "volume", "storageClass", "resources"}));
+  SidecarSettings sidecar;
+  NEZHA_TRY(const auto image, view.require("image", "registry.example.org/nezha-cache:0.1.0"));
+  NEZHA_TRY(sidecar.image, image.text());
+  if (sidecar.image.find_first_of(" \t\r\n") != std::string::npos)
+    return image.error(quoted(sidecar.image) + " is not the name of an image; remove the blanks");
+  if (const auto size = view.find("size")) {
+    NEZHA_TRY(sidecar.size_bytes, size->size_bytes());
+    if (sidecar.size_bytes < kSidecarBytesMin) return size->error("is too small; write at least 64Mi");
+  }
+  if (const auto volume = view.find("volume")) {
+    NEZHA_TRY(const auto index, volume->one_of({"emptyDir", "memory", "ephemeral"}));
+    sidecar.volume = static_cast<SidecarSettings::Volume>(index);
+  }
+  if (const auto storage_class = view.find("storageClass")) {
+    NEZHA_TRY(sidecar.storage_class, storage_class->text());
+    if (sidecar.volume != SidecarSettings::Volume::kEphemeral)
+      return storage_class->error("is for volume: ephemeral; add that, or remove this");
+    if (!is_dns1123_subdomain(sidecar.storage_class))
+      return storage_class->error(quoted(sidecar.storage_class) + " is not the name of a StorageClass");
+  }
+  if (const auto resources = view.find("resources")) {
+    NEZHA_TRY(read_sidecar_resources(*resources, sidecar));
+  }
+  return sidecar;
+}
+
 }  // namespace
 
 Result<CacheSettings> read_cache(const View& top) {
@@ -96,10 +153,12 @@ Result<WebhookSettings> read_webhook(const View& top) {
   WebhookSettings webhook;
   const auto section = top.find("webhook");
   if (!section) return webhook;
-  NEZHA_TRY(refuse_reserved(*section, "sidecarImage", "remove it: pods in mode sidecar get central"));
-  NEZHA_TRY(section->expect_map({"cacheAddress"}));
+  NEZHA_TRY(section->expect_map({"cacheAddress", "sidecar"}));
   if (const auto address = section->find("cacheAddress")) {
     NEZHA_TRY(webhook.cache_address, address->ip());
+  }
+  if (const auto sidecar = section->find("sidecar")) {
+    NEZHA_TRY(webhook.sidecar, read_sidecar(*sidecar));
   }
   return webhook;
 }

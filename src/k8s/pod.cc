@@ -85,6 +85,13 @@ class Reader {
     if (host_network && !host_network->is_boolean()) complain("spec.hostNetwork", "true or false");
     pod_.host_network = host_network && host_network->is_boolean() && host_network->get<bool>();
     read_aliases(*spec);
+    read_volumes(*spec);
+    read_security_context(*spec);
+    const Json* resources = member(*spec, "resources");
+    pod_.has_pod_resources = resources && !resources->empty();
+    const Json* os = member(*spec, "os");
+    pod_.is_windows = os && is_object(*os, "spec.os") && text(*os, "name", "spec.os") == "windows";
+    member(*spec, "initContainers", &pod_.init_containers_presence);
     for (const char* key : {"initContainers", "containers", "ephemeralContainers"}) read_containers(*spec, key);
   }
 
@@ -105,6 +112,42 @@ class Reader {
     }
   }
 
+  void read_volumes(const Json& spec) {
+    for (const Json& volume : list(spec, "volumes", "spec", &pod_.volumes_presence))
+      if (is_object(volume, "spec.volumes[]")) pod_.volumes.insert(text(volume, "name", "spec.volumes[]"));
+  }
+
+  void read_security_context(const Json& spec) {
+    const std::string path = "spec.securityContext";
+    const Json* context = member(spec, "securityContext", &pod_.security_context_presence);
+    if (!context || !is_object(*context, path)) return;
+    pod_.has_fs_group = member(*context, "fsGroup") != nullptr;
+    for (const Json& item : list(*context, "sysctls", path, &pod_.sysctls_presence)) {
+      const std::string item_path = path + ".sysctls[]";
+      if (is_object(item, item_path))
+        pod_.sysctls.push_back({text(item, "name", item_path), text(item, "value", item_path)});
+    }
+  }
+
+  void read_ports(const Json& item, const std::string& path, Container& container) {
+    for (const Json& port : list(item, "ports", path)) {
+      if (!is_object(port, path + ".ports[]")) return;
+      for (const char* key : {"containerPort", "hostPort"}) {
+        const Json* number = member(port, key);
+        if (number && number->is_number_integer()) container.ports.push_back(number->get<int64_t>());
+      }
+    }
+  }
+
+  void read_env(const Json& item, const std::string& path, Container& container) {
+    for (const Json& variable : list(item, "env", path)) {
+      if (!is_object(variable, path + ".env[]")) return;
+      const Json* value = member(variable, "value");
+      if (value && value->is_string())
+        container.env[text(variable, "name", path + ".env[]")] = value->get<std::string>();
+    }
+  }
+
   void read_containers(const Json& spec, const char* key) {
     const Json& items = list(spec, key, "spec");
     for (size_t i = 0; i < items.size(); ++i) {
@@ -116,6 +159,10 @@ class Reader {
         if (is_object(mount, path + ".volumeMounts[]"))
           container.mount_paths.push_back(text(mount, "mountPath", path + ".volumeMounts[]"));
       }
+      container.is_init = key == std::string_view("initContainers");
+      container.is_native_sidecar = container.is_init && text(items[i], "restartPolicy", path) == "Always";
+      read_ports(items[i], path, container);
+      read_env(items[i], path, container);
       pod_.containers.push_back(std::move(container));
     }
   }

@@ -63,6 +63,38 @@ TEST_F(Check, NamesAnUnknownArgumentFirst) {
   expect_refused("", "--config is required; --help lists the flags");
 }
 
+TEST_F(Check, AVariableCanHoldTheConfiguration) {
+  const auto with = [](const std::string& text, const std::string& arguments) {
+    return test::run_program("env 'SOME_CONFIG=" + text + "' timeout 60 " NEZHA_CACHE_PROGRAM " " + arguments);
+  };
+  const auto good = with("{\"cache\":{\"memory\":67108864}}", "--check --config-env SOME_CONFIG");
+  EXPECT_EQ(good.output, "SOME_CONFIG: ok\n");
+  EXPECT_EQ(good.status, 0);
+  const auto bad = with("{\"cache\":{\"memory\":0}}", "--config-env SOME_CONFIG");
+  EXPECT_EQ(bad.output,
+            "nezha-cache: SOME_CONFIG: cache.memory (line 1): \"0\" is no space at all; write a size above zero or "
+            "remove the key\n");
+  EXPECT_EQ(bad.status, 2);
+  expect_refused("--config-env NO_SUCH_CONFIG", "--config-env: the environment has no variable NO_SUCH_CONFIG; set it");
+  expect_refused("--config a --config-env B", "--config and --config-env exclude each other; --help lists the flags");
+}
+
+// Runs the cache from a variable, as a sidecar does, and probes it before, meanwhile and after.
+TEST_F(Check, AProbeTellsWhetherTheCacheIsReady) {
+  const std::string config =
+      "{\"listen\":{\"http\":[\"127.0.0.1:0\"],\"admin\":\"127.0.0.1:0\"},\"cache\":{\"tiers\":[{\"medium\":\"memory\","
+      "\"size\":16777216}],\"memory\":67108864}}";
+  const std::string log = folder_.path() + "/log";
+  // The port is the system's choice and stands in the log; looks every tenth of a second find it.
+  const auto outcome = test::run_program(
+      "export SOME_CONFIG='" + config + "'; timeout 60 " NEZHA_CACHE_PROGRAM " --config-env SOME_CONFIG 2> " + log +
+      " & cache=$!; for i in $(seq 600); do port=$(sed -n 's/.*admin port port=\\([0-9]*\\).*/\\1/p' " + log +
+      "); [ -n \"$port\" ] && break; sleep 0.1; done; " NEZHA_CACHE_PROGRAM
+      " --probe $port; echo $?; kill $cache; "
+      "wait $cache; echo $?; " NEZHA_CACHE_PROGRAM " --probe $port; echo $?");
+  EXPECT_EQ(outcome.output, "0\n0\n1\n");
+}
+
 TEST_F(Check, AConfigMapNeedsAPod) {
   const std::string path = write("listen: {http: ['127.0.0.1:0']}\ncache: {tiers: [{medium: memory, size: 16Mi}]}\n");
   const auto outcome = run("--log-level error --configmap a/b --config " + path);

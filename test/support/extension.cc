@@ -1,11 +1,43 @@
 #include "test/support/extension.h"
 
+#include <algorithm>
+#include <set>
+
 #include "webhook/annotations.h"
 
 namespace nezha::test {
 namespace {
 
 using Json = nlohmann::json;
+
+// The list of the cluster autoscaler may have grown by the sidecar's volume, at its end.
+void strip_evictable_volumes(const Json& before, Json& after) {
+  const char* key = webhook::kEvictableVolumesAnnotation;
+  if (!after.contains(key)) return;
+  const std::string was = before.is_object() ? before.value(key, "") : "";
+  if (after[key] != (was.empty() ? "" : was + ",") + "nezha-cache") return;
+  if (before.is_object() && before.contains(key))
+    after[key] = before[key];
+  else
+    after.erase(key);
+}
+
+// Takes items that are ours out of a list, which may be new.
+void strip_items(const Json& before, Json& after, const char* list, const std::set<std::string>& ours) {
+  if (!after.contains(list) || !after[list].is_array()) return;
+  const Json was = before.value(list, Json());
+  const auto is_ours = [&](const Json& item) {
+    const bool is_new = !was.is_array() || std::find(was.begin(), was.end(), item) == was.end();
+    return is_new && item.is_object() && ours.contains(item.value("name", ""));
+  };
+  auto& now = after[list];
+  const size_t removed = std::erase_if(now.get_ref<Json::array_t&>(), is_ours);
+  if (!now.empty() || removed == 0 || was.is_array()) return;
+  if (before.contains(list))
+    now = nullptr;
+  else
+    after.erase(list);
+}
 
 // Takes what is ours out of `after`, beside `before`; what remains must be equal.
 void strip_annotations(const Json& before, Json& after) {
@@ -21,6 +53,7 @@ void strip_annotations(const Json& before, Json& after) {
       now[webhook::kStatusAnnotation] = annotations[webhook::kStatusAnnotation];
     else
       now.erase(webhook::kStatusAnnotation);
+    strip_evictable_volumes(annotations, now);
     if (now.empty() && annotations.is_null()) {
       if (before_metadata.is_object() && before_metadata.contains("annotations"))
         now = nullptr;
@@ -64,12 +97,30 @@ void strip_aliases(const Json& before, Json& after) {
     if (was[i] != now[i]) strip_hostnames(was[i], now[i]);
 }
 
+// The container nezha-cache, its volumes, and the sysctl that opens ports 80 and 443 to it.
+void strip_sidecar(const Json& before, Json& after) {
+  strip_items(before, after, "initContainers", {"nezha-cache"});
+  strip_items(before, after, "volumes", {"nezha-cache", "nezha-no-token"});
+  if (!after.contains("securityContext") || !after["securityContext"].is_object()) return;
+  const Json was = before.value("securityContext", Json());
+  auto& now = after["securityContext"];
+  strip_items(was.is_object() ? was : Json::object(), now, "sysctls", {"net.ipv4.ip_unprivileged_port_start"});
+  if (!now.empty() || was.is_object()) return;
+  if (before.contains("securityContext"))
+    now = nullptr;
+  else
+    after.erase("securityContext");
+}
+
 }  // namespace
 
 testing::AssertionResult is_extension(const Json& before, const Json& after) {
   Json stripped = after;
   strip_annotations(before, stripped);
-  if (stripped.contains("spec") && before.contains("spec")) strip_aliases(before["spec"], stripped["spec"]);
+  if (stripped.contains("spec") && before.contains("spec")) {
+    strip_aliases(before["spec"], stripped["spec"]);
+    strip_sidecar(before["spec"], stripped["spec"]);
+  }
   if (stripped == before) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "differs beyond what Nezha adds:\n" << Json::diff(before, stripped).dump(2);
 }

@@ -114,8 +114,24 @@ struct CacheSettings {
   std::string credentials_directory = "/etc/nezha-credentials";  // a folder for each mounted Secret, by its name
 };
 
+// Pods with rules of mode sidecar: the container that they get.
+struct SidecarSettings {
+  enum class Volume {
+    kEmptyDir,   // disk of the node
+    kMemory,     // none: a tier of memory, beside memory_bytes in the container's limit
+    kEphemeral,  // a volume of storage_class that lives as long as the pod
+  };
+  std::string image;
+  Volume volume = Volume::kEmptyDir;
+  uint64_t size_bytes = uint64_t{10} << 30;  // of the volume; the cache itself keeps less
+  std::string storage_class;                 // empty: the cluster's default
+  uint32_t cpu_millicores = 500;             // request and limit
+  uint64_t memory_bytes = uint64_t{512} << 20;
+};
+
 struct WebhookSettings {
   std::optional<IpAddress> cache_address;  // pins what central aliases point at
+  std::optional<SidecarSettings> sidecar;  // absent: mode sidecar falls back to central
 };
 
 struct ListenAddress {

@@ -3,8 +3,10 @@
 // Threads: any.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,16 @@ struct HostAlias {
 
 struct Container {
   std::string name;
-  std::vector<std::string> mount_paths;
+  std::vector<std::string> mount_paths = {};
+  bool is_init = false;
+  bool is_native_sidecar = false;               // an init container with restartPolicy: Always
+  std::vector<int64_t> ports = {};              // containerPort and hostPort of each
+  std::map<std::string, std::string> env = {};  // those with a value of their own
+};
+
+struct Sysctl {
+  std::string name;
+  std::string value;
 };
 
 struct Pod {
@@ -38,6 +49,16 @@ struct Pod {
   Presence host_aliases_presence = Presence::kAbsent;
   std::vector<HostAlias> host_aliases;  // in the pod's order
   std::vector<Container> containers;    // init containers first, then containers, then ephemeral ones
+  Presence init_containers_presence = Presence::kAbsent;
+
+  Presence volumes_presence = Presence::kAbsent;
+  std::set<std::string> volumes;  // names
+  Presence security_context_presence = Presence::kAbsent;
+  Presence sysctls_presence = Presence::kAbsent;
+  std::vector<Sysctl> sysctls;
+  bool has_fs_group = false;
+  bool has_pod_resources = false;  // spec.resources, which bounds the sum of the containers'
+  bool is_windows = false;
 
   const std::string* label(const std::string& key) const;       // null when absent; borrowed
   const std::string* annotation(const std::string& key) const;  // null when absent; borrowed

@@ -31,6 +31,22 @@ TEST(Explain, ShowsRuleModeAndAliases) {
       "  alias:      10.0.0.1  a.org b.org\n");
 }
 
+TEST(Explain, ShowsTheSidecar) {
+  auto policy = test::make_policy({{"near", {"a.org"}, {}, config::Mode::kSidecar}}, {"10.0.0.1"});
+  auto settings = std::make_shared<config::Settings>(*policy.settings);
+  settings->webhook.sidecar.emplace().image = "example.org/nezha-cache:1";
+  policy.settings = std::move(settings);
+  const std::string pod =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {nezha.io/inject: 'true'}}\nspec: {containers: []}";
+  EXPECT_EQ(explain(read_manifest(pod, "x").value(), {}, policy),
+            "Pod/p (namespace default): accelerated\n"
+            "  considered: by the pod's label\n"
+            "  rule:       near\n"
+            "  mode:       sidecar\n"
+            "  sidecar:    nezha-cache from example.org/nezha-cache:1, an emptyDir of 10240 MiB\n"
+            "  alias:      127.0.0.1  a.org\n");
+}
+
 TEST(Explain, SaysWhichReplicaLacksTheLabelAndWhereItMustGo) {
   const auto text = explained(R"(
 apiVersion: kubeflow.org/v1

@@ -129,7 +129,7 @@ TEST(Inject, WarningsNameTheTemplate) {
   const auto policy_of_sidecars = test::make_policy({{"near", {"a.org"}, {}, config::Mode::kSidecar}}, {"10.0.0.1"});
   EXPECT_THAT(
       inject(read(kJob), {}, policy_of_sidecars).warnings,
-      ElementsAre("Job/train spec.template: mode sidecar is not available in this version; rule near uses central"));
+      ElementsAre("Job/train spec.template: rule near uses central: the configuration has no webhook.sidecar.image"));
   EXPECT_THAT(inject(read(kJob), {}, policy()).warnings, IsEmpty());
 }
 

@@ -49,6 +49,12 @@ cache:
     - {medium: nvme, path: /cache/nezha, size: 1Ti}
 webhook:
   cacheAddress: 10.96.12.34
+  sidecar:
+    image: registry.example.org/nezha-cache:1
+    size: 100Gi
+    volume: ephemeral
+    storageClass: fast
+    resources: {cpu: 1500m, memory: 2Gi}
 listen: {http: ["0.0.0.0:80", "[::]:80"], https: ["0.0.0.0:443"], admin: "127.0.0.1:9180"}
 resolver: {servers: ["10.96.0.10:5353", 10.96.0.11]}
 tls:
@@ -100,6 +106,13 @@ TEST(Settings, ReadsTheProgramsSections) {
   EXPECT_EQ(settings.cache.tiers[1].path, "/cache/nezha");
   EXPECT_EQ(settings.cache.tiers[1].size_bytes, 1ULL << 40);
   EXPECT_EQ(settings.webhook.cache_address, IpAddress("10.96.12.34"));
+  ASSERT_TRUE(settings.webhook.sidecar);
+  EXPECT_EQ(settings.webhook.sidecar->image, "registry.example.org/nezha-cache:1");
+  EXPECT_EQ(settings.webhook.sidecar->volume, SidecarSettings::Volume::kEphemeral);
+  EXPECT_EQ(settings.webhook.sidecar->storage_class, "fast");
+  EXPECT_EQ(settings.webhook.sidecar->size_bytes, 100ULL << 30);
+  EXPECT_EQ(settings.webhook.sidecar->cpu_millicores, 1500U);
+  EXPECT_EQ(settings.webhook.sidecar->memory_bytes, 2ULL << 30);
   EXPECT_EQ(settings.listen.http, (std::vector<ListenAddress>{{"0.0.0.0", 80}, {"::", 80}}));
   EXPECT_EQ(settings.listen.https, (std::vector<ListenAddress>{{"0.0.0.0", 443}}));
   EXPECT_EQ(settings.listen.admin, (ListenAddress{"127.0.0.1", 9180}));

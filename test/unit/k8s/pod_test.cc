@@ -43,6 +43,33 @@ TEST(ReadPod, ReadsWhatTheWebhookNeeds) {
   EXPECT_EQ(pod.containers.at(1).name, "c");
 }
 
+TEST(ReadPod, ReadsWhatASidecarDependsOn) {
+  const auto pod = read(R"({"spec":{
+    "initContainers":[{"name":"s","restartPolicy":"Always","env":[{"name":"A","value":"1"},{"name":"B"}]},{"name":"i"}],
+    "containers":[{"name":"c","restartPolicy":"Always","ports":[{"containerPort":80,"hostPort":81}]}],
+    "volumes":[{"name":"v"}],"securityContext":{"fsGroup":1,"sysctls":[{"name":"n","value":"2"}]},
+    "resources":{"limits":{}},"os":{"name":"windows"}}})")
+                       .value();
+  EXPECT_TRUE(pod.containers.at(0).is_init);
+  EXPECT_TRUE(pod.containers.at(0).is_native_sidecar);
+  EXPECT_THAT(pod.containers.at(0).env, ElementsAre(testing::Pair("A", "1")));
+  EXPECT_FALSE(pod.containers.at(1).is_native_sidecar);
+  EXPECT_FALSE(pod.containers.at(2).is_init);
+  EXPECT_FALSE(pod.containers.at(2).is_native_sidecar);
+  EXPECT_THAT(pod.containers.at(2).ports, ElementsAre(80, 81));
+  EXPECT_THAT(pod.volumes, ElementsAre("v"));
+  EXPECT_EQ(pod.init_containers_presence, Presence::kPresent);
+  EXPECT_EQ(pod.volumes_presence, Presence::kPresent);
+  EXPECT_EQ(pod.security_context_presence, Presence::kPresent);
+  EXPECT_EQ(pod.sysctls_presence, Presence::kPresent);
+  EXPECT_EQ(pod.sysctls.at(0).name, "n");
+  EXPECT_EQ(pod.sysctls.at(0).value, "2");
+  EXPECT_TRUE(pod.has_fs_group);
+  EXPECT_TRUE(pod.has_pod_resources);
+  EXPECT_TRUE(pod.is_windows);
+  EXPECT_FALSE(read(R"({"spec":{"resources":{}}})").value().has_pod_resources);
+}
+
 TEST(ReadPod, NamesThePathOfTheFirstWrongValue) {
   const std::pair<const char*, const char*> cases[] = {
       {R"(5)", "not a pod"},

@@ -37,6 +37,11 @@ TEST(Status, JoinKeepsEarlierItemsInPlace) {
   EXPECT_THAT(joined.reasons, ElementsAre("r1", "r2"));
 }
 
+TEST(Status, JoinDoesNotForgetASidecar) {
+  EXPECT_EQ(join({{"a"}, "sidecar", {}, 0, {}}, {{"b"}, "central", {}, 0, {}}).mode, "sidecar");
+  EXPECT_EQ(join({{"a"}, "central", {}, 0, {}}, {{"b"}, "sidecar", {}, 0, {}}).mode, "sidecar");
+}
+
 Status many_hosts(const std::string& prefix, size_t count) {
   Status status{{prefix}, "central", {}, 0, {}};
   for (size_t i = 0; i < count; ++i) status.hosts.push_back(prefix + std::to_string(i));
