@@ -14,6 +14,8 @@
 #include "cache/memory_budget.h"
 #include "cache/prefetch/prefetch.h"
 #include "cache/purge/purge.h"
+#include "cache/supervise/link.h"
+#include "cache/supervise/supervisor.h"
 #include "nezha/base/limits.h"
 
 namespace {
@@ -33,6 +35,9 @@ struct Options {
   std::string log_format = "text";
   size_t threads = std::max(1u, std::thread::hardware_concurrency());
   int drain_seconds = static_cast<int>(limits::kDrainTimeout.count());
+  bool supervise = false;
+  int silence_seconds = 5;
+  cache::Inheritance inherited;
 
   const std::string& source() const { return config_path.empty() ? config_variable : config_path; }
 };
@@ -61,6 +66,17 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--drain-seconds", options.drain_seconds, "how long answers under way may go on after SIGTERM")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str();
+  app.add_flag("--supervise", options.supervise,
+               "hold the sockets and run the cache as a child process: while that is away or hangs, relay to the real "
+               "servers, and start it again");
+  app.add_option("--silence-seconds", options.silence_seconds,
+                 "with --supervise: a cache that gives no sign of life for so long is killed and started again")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  // What the supervisor hands on; not for people.
+  app.add_option("--inherit-link", options.inherited.link)->group("");
+  app.add_option("--inherit-http", options.inherited.http)->delimiter(',')->group("");
+  app.add_option("--inherit-https", options.inherited.https)->delimiter(',')->group("");
   app.set_version_flag("--version", "nezha-cache " NEZHA_VERSION);
 }
 
@@ -114,10 +130,21 @@ net::SocketAddress loopback_to(const std::vector<net::SocketAddress>& addresses)
   return out;
 }
 
-void report_addresses(const cache::Server& server, obs::Log& log) {
+void report_addresses(const cache::Server& server, const cache::AdminServer* admin, obs::Log& log) {
   for (const auto& address : server.http_addresses()) log.info("serving http", {{"address", address.text()}});
   for (const auto& address : server.https_addresses())
     log.info("serving or relaying tls by server name", {{"address", address.text()}});
+  if (admin) log.info("admin port", {{"port", std::to_string(admin->port())}});
+}
+
+// REQUIRES: they are blocked.
+int wait_for_end() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  int received = 0;
+  sigwait(&signals, &received);
+  return received;
 }
 
 // What is asked for only when somebody reads the metrics.
@@ -173,9 +200,34 @@ cache::AdminCallbacks callbacks_for(const cache::Store& store, const cache::Serv
   return out;
 }
 
+std::unique_ptr<obs::Log> log_for(const Options& options) {
+  return obs::make_log(level_of(options.log_level),
+                       options.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText);
+}
+
+// The supervisor's, or our own.
+Result<cache::ListeningSockets> sockets_for(const Options& options, const config::ListenSettings& listen) {
+  if (options.inherited.supervised()) return cache::adopt_sockets(options.inherited, options.threads);
+  return cache::open_sockets(listen, options.threads);
+}
+
+int supervise(const Options& options, std::vector<std::string> arguments, config::Settings settings,
+              const std::optional<cache::ConfigMapName>& configmap) {
+  const auto log = log_for(options);
+  const cache::SupervisorOptions supervisor{std::move(arguments),
+                                            options.config_path,
+                                            configmap,
+                                            addresses_of(settings.listen),
+                                            options.threads,
+                                            std::chrono::seconds(options.silence_seconds),
+                                            std::chrono::seconds(options.drain_seconds)};
+  const auto status = cache::supervise(supervisor, std::move(settings), *log);
+  return status ? status.value() : stop_with(status.error().message);
+}
+
 int run(const Options& options, config::Settings settings, const std::optional<cache::ConfigMapName>& configmap) {
-  const auto log = obs::make_log(level_of(options.log_level),
-                                 options.log_format == "json" ? obs::LogFormat::kJson : obs::LogFormat::kText);
+  auto link = std::make_unique<cache::SupervisorLink>(options.inherited.link);
+  const auto log = log_for(options);
   const auto metrics = obs::make_metrics();
   const SystemClock clock;
   const uint64_t memory_bytes = memory_of(settings.cache);
@@ -201,9 +253,11 @@ int run(const Options& options, config::Settings settings, const std::optional<c
   auto source =
       cache::follow_configuration(options.config_path, std::move(settings), configmap, routes, *log, *metrics);
   if (!source) return stop_with(source.error().message);
+  auto sockets = sockets_for(options, listen);
+  if (!sockets) return stop_with(sockets.error().message);
   auto server = cache::start_server({routes, *store.value(), *resolver.value(), *workers, clock, *log, *metrics,
                                      *certificates.value(), *keys, approvals, fetches, net::make_tls_client("")},
-                                    listen, options.threads);
+                                    std::move(sockets.value()), options.threads);
   if (!server) return stop_with(server.error().message);
 
   const auto prefetcher = cache::start_prefetcher({routes, *keys, fetches, clock, *log, *metrics,
@@ -223,17 +277,12 @@ int run(const Options& options, config::Settings settings, const std::optional<c
     if (!started) return stop_with(started.error().message);
     admin = std::move(started.value());
   }
-  report_addresses(*server.value(), *log);
-  if (admin) log->info("admin port", {{"port", std::to_string(admin->port())}});
+  link->serve(*server.value(), *store.value(), clock, [&] { return source.value()->not_ready_because().empty(); });
+  report_addresses(*server.value(), admin.get(), *log);
 
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  int received = 0;
-  sigwait(&signals, &received);
-  log->info("draining", {{"signal", std::to_string(received)}});
+  log->info("draining", {{"signal", std::to_string(wait_for_end())}});
   draining = true;
+  link.reset();
   prefetcher->stop();  // it is a client, too
   const bool whole = server.value()->drain(clock.now() + std::chrono::seconds(options.drain_seconds));
   admin.reset();
@@ -281,10 +330,11 @@ int main(int argc, char** argv) {
   if (!options.config_path.empty() && !options.config_variable.empty())
     return stop_with("--config and --config-env exclude each other; --help lists the flags");
 
-  // Before any thread starts: sigwait in run() takes them; a write to a closed socket is an error value.
+  // Before any thread starts: sigwait in run(), or the supervisor, takes them. A write to a closed socket is an error
+  // value.
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
@@ -297,5 +347,7 @@ int main(int argc, char** argv) {
     return stop_with("--configmap: \"" + options.configmap + "\" is not NAMESPACE/NAME");
   }
   if (options.check) return check(options, settings.value());
+  const bool supervises = options.supervise && !options.inherited.supervised();
+  if (supervises) return supervise(options, {argv, argv + argc}, std::move(settings.value()), configmap);
   return run(options, std::move(settings.value()), configmap);
 }

@@ -10,6 +10,7 @@
 #include "cache/accept/tls_port.h"
 #include "cache/fill/flight.h"
 #include "cache/request/session.h"
+#include "nezha/base/check.h"
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollEvery{50};
 constexpr std::chrono::seconds kHousekeepEvery{5};
+constexpr std::chrono::milliseconds kTurnEvery{250};
 constexpr std::chrono::seconds kTearDownMax{15};
 
 std::string make_loop_id() {
@@ -83,20 +85,25 @@ class LoopServer {
                   deps.metrics.counter("nezha_cache_tls_uncovered_total",
                                        "TLS connections relayed for want of a certificate")} {
     loop_->every(kHousekeepEvery, [this] { pool_.trim(false); });
+    loop_->every(kTurnEvery, [this] { last_turn_ = deps_.clock.now(); });
   }
 
-  Result<net::SocketAddress> listen(const net::SocketAddress& address, bool tls) {
-    NEZHA_TRY(auto listener, loop_->listen(address));
-    const net::SocketAddress bound = listener->address();
-    gate_.spawn(accept_loop(*listener, tls));
-    listeners_.push_back(std::move(listener));
-    return bound;
+  Result<void> listen(const net::BoundSocket& socket, bool tls) {
+    NEZHA_TRY(auto listener, loop_->listen_on(socket));
+    listeners_.push_back({std::move(listener), tls});
+    return ok();
+  }
+  void accept() {
+    loop_->post([this] {
+      if (draining_) return;
+      for (auto& each : listeners_) gate_.spawn(accept_loop(*each.listener, each.tls));
+    });
   }
 
   // Ends what still runs, on the calling thread: the loop's own has ended.
   ~LoopServer() {
     draining_ = true;
-    for (auto& listener : listeners_) listener->close();
+    for (auto& each : listeners_) each.listener->close();
     pool_.trim(true);
     loop_->expire_all();
     loop_->run_until([this] { return gate_.size() + fills_.size() == 0; }, deps_.clock.now() + kTearDownMax);
@@ -106,7 +113,7 @@ class LoopServer {
   void begin_drain() {
     loop_->post([this] {
       draining_ = true;
-      for (auto& listener : listeners_) listener->close();
+      for (auto& each : listeners_) each.listener->close();
       for (auto& open : open_) {
         if (open.idle) open.stream->set_deadline(deps_.clock.now());
       }
@@ -127,8 +134,13 @@ class LoopServer {
     return future.get();
   }
   size_t connections() const { return connections_.load(std::memory_order_relaxed); }
+  SteadyTime last_turn() const { return last_turn_; }
 
  private:
+  struct Listening {
+    std::unique_ptr<net::Listener> listener;
+    bool tls = false;
+  };
   struct Open {
     net::Stream* stream;
     bool idle = false;
@@ -167,21 +179,22 @@ class LoopServer {
   SessionDeps session_deps_;
   SniRelayDeps sni_deps_;
   TlsPortDeps tls_deps_;
-  std::vector<std::unique_ptr<net::Listener>> listeners_;
+  std::vector<Listening> listeners_;
   std::list<Open> open_;
   std::atomic<size_t> connections_{0};
+  std::atomic<SteadyTime> last_turn_{deps_.clock.now()};
 };
 
 class LoopsServer final : public Server {
  public:
   explicit LoopsServer(ServerDeps deps) : deps_(deps), shared_(deps.metrics) {}
 
-  Result<void> start(const config::ListenSettings& listen, size_t loops) {
+  Result<void> start(const ListeningSockets& sockets, size_t loops) {
     for (size_t i = 0; i < loops; ++i) {
       loops_.push_back(std::make_unique<LoopServer>(deps_, shared_, limits::kConnectionsMax / loops));
     }
-    NEZHA_TRY(bind(listen.http, false, http_));
-    NEZHA_TRY(bind(listen.https, true, https_));
+    NEZHA_TRY(take(sockets.http, false, http_));
+    NEZHA_TRY(take(sockets.https, true, https_));
     for (auto& loop : loops_) threads_.emplace_back([raw = loop.get()] { raw->run(); });
     return ok();
   }
@@ -204,6 +217,15 @@ class LoopsServer final : public Server {
     return total;
   }
 
+  void accept() override {
+    for (auto& loop : loops_) loop->accept();
+  }
+  SteadyTime last_turn() const override {
+    SteadyTime out = SteadyTime::max();
+    for (const auto& loop : loops_) out = std::min(out, loop->last_turn());
+    return out;
+  }
+
   bool drain(SteadyTime deadline) override {
     for (auto& loop : loops_) loop->begin_drain();
     const bool by_itself = wait_until_idle(deadline);
@@ -212,15 +234,14 @@ class LoopsServer final : public Server {
   }
 
  private:
-  Result<void> bind(const std::vector<config::ListenAddress>& addresses, bool tls,
+  Result<void> take(const std::vector<ListeningSockets::OfAddress>& sockets, bool tls,
                     std::vector<net::SocketAddress>& bound) {
-    for (const auto& address : addresses) {
-      net::SocketAddress wanted{address.host, address.port};
-      NEZHA_TRY(net::check_unused(wanted));
-      for (auto& loop : loops_) {
-        NEZHA_TRY(wanted, loop->listen(wanted, tls));  // port 0: the other loops share the first one's choice
+    for (const auto& of_address : sockets) {
+      NEZHA_CHECK(of_address.size() == loops_.size(), "each loop has its own socket");
+      for (size_t i = 0; i < loops_.size(); ++i) {
+        NEZHA_TRY(loops_[i]->listen(of_address[i], tls));
       }
-      bound.push_back(wanted);
+      bound.push_back(of_address.front().address());
     }
     return ok();
   }
@@ -252,11 +273,34 @@ class LoopsServer final : public Server {
   std::vector<net::SocketAddress> http_, https_;
 };
 
+Result<void> open_for(const std::vector<config::ListenAddress>& addresses, size_t loops,
+                      std::vector<ListeningSockets::OfAddress>& into) {
+  for (const auto& address : addresses) {
+    net::SocketAddress wanted{address.host, address.port};
+    NEZHA_TRY(net::check_unused(wanted));
+    ListeningSockets::OfAddress sockets;
+    for (size_t i = 0; i < loops; ++i) {
+      NEZHA_TRY(auto socket, net::bind_socket(wanted));
+      wanted = socket.address();  // port 0: the other loops share the first one's choice
+      sockets.push_back(std::move(socket));
+    }
+    into.push_back(std::move(sockets));
+  }
+  return ok();
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Server>> start_server(ServerDeps deps, const config::ListenSettings& listen, size_t loops) {
+Result<ListeningSockets> open_sockets(const config::ListenSettings& listen, size_t loops) {
+  ListeningSockets out;
+  NEZHA_TRY(open_for(listen.http, loops, out.http));
+  NEZHA_TRY(open_for(listen.https, loops, out.https));
+  return out;
+}
+
+Result<std::unique_ptr<Server>> start_server(ServerDeps deps, ListeningSockets sockets, size_t loops) {
   auto server = std::make_unique<LoopsServer>(deps);
-  NEZHA_TRY(server->start(listen, loops));
+  NEZHA_TRY(server->start(sockets, loops));
   return std::unique_ptr<Server>(std::move(server));
 }
 

@@ -35,20 +35,33 @@ struct ServerDeps {
   std::shared_ptr<const net::TlsClient> tls_client;
 };
 
+// For each address, a socket per loop.
+struct ListeningSockets {
+  using OfAddress = std::vector<net::BoundSocket>;
+  std::vector<OfAddress> http, https;
+};
+// Fails with kFixInput: an address cannot be bound.
+Result<ListeningSockets> open_sockets(const config::ListenSettings& listen, size_t loops);
+
 class Server {
  public:
   virtual ~Server() = default;
+  // Clients are answered from now on; until then they wait in the sockets' queues.
+  virtual void accept() = 0;
   // Addresses in force, with the ports the kernel chose for port 0.
   virtual std::vector<net::SocketAddress> http_addresses() const = 0;
   virtual std::vector<net::SocketAddress> https_addresses() const = 0;
   // Open client connections of all loops.
   virtual size_t connections() const = 0;
+  // When the loop that is the furthest behind did something last; at most half a second ago for one that is well.
+  virtual SteadyTime last_turn() const = 0;
   // Stops accepting, ends idle connections, lets answers under way finish, then cuts what is left at `deadline`.
   // Returns when nothing runs any more. True when everything ended by itself.
   virtual bool drain(SteadyTime deadline) = 0;
 };
 
-// Binds and starts to serve. Fails with kFixInput: an address cannot be bound.
-Result<std::unique_ptr<Server>> start_server(ServerDeps deps, const config::ListenSettings& listen, size_t loops);
+// Starts the loops; accept() lets them serve. The sockets are the server's alone, as far as this process goes.
+// REQUIRES: `loops` of them for each address.
+Result<std::unique_ptr<Server>> start_server(ServerDeps deps, ListeningSockets sockets, size_t loops);
 
 }  // namespace nezha::cache

@@ -104,6 +104,18 @@ net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const c
 
 }  // namespace
 
+net::Task<Result<ClientHello>> read_hello(net::Stream& client, std::string& bytes, SteadyTime until) {
+  const net::ScopedDeadline deadline(client, until);
+  std::array<char, 4096> buffer;
+  for (;;) {
+    NEZHA_CO_TRY(const size_t got, co_await client.read_some(buffer));
+    if (got == 0) co_return fail(Remedy::kRetryLater, "the client left before its ClientHello was complete");
+    bytes.append(buffer.data(), got);
+    ClientHello hello = parse_client_hello(bytes);
+    if (hello.kind != ClientHello::Kind::kNeedMore) co_return hello;
+  }
+}
+
 net::Task<> refuse_tls(SniRelayDeps& deps, net::Stream& client, std::string reason) {
   deps.refused.add();
   deps.log.debug("TLS connection refused", {{"reason", reason}});

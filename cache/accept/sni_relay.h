@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "cache/accept/client_hello.h"
 #include "cache/classify/routes.h"
 #include "nezha/net/loop.h"
 #include "nezha/net/resolver.h"
@@ -28,6 +29,10 @@ struct SniRelayDeps {
   std::unordered_map<uint64_t, size_t> hellos{};  // being relayed by this loop, by hash
   size_t next_address = 0;                        // with which the next connection begins
 };
+
+// Reads the client's ClientHello, and appends all that came to `bytes`; kDone or kBad. Fails when the client leaves
+// before that or `until` passes.
+net::Task<Result<ClientHello>> read_hello(net::Stream& client, std::string& bytes, SteadyTime until);
 
 // Relays until both directions have ended; `hello_bytes` is what was read of the client so far. Borrows `upstream`
 // until the server is connected. A connection that comes back through its own upstream is refused: the random bytes of

@@ -1,23 +1,9 @@
 #include "cache/accept/tls_port.h"
 
-#include <array>
-
 #include "nezha/base/limits.h"
 
 namespace nezha::cache {
 namespace {
-
-net::Task<Result<ClientHello>> read_hello(net::Stream& client, std::string& bytes, SteadyTime until) {
-  const net::ScopedDeadline deadline(client, until);
-  std::array<char, 4096> buffer;
-  for (;;) {
-    NEZHA_CO_TRY(const size_t got, co_await client.read_some(buffer));
-    if (got == 0) co_return fail(Remedy::kRetryLater, "the client left before its ClientHello was complete");
-    bytes.append(buffer.data(), got);
-    ClientHello hello = parse_client_hello(bytes);
-    if (hello.kind != ClientHello::Kind::kNeedMore) co_return hello;
-  }
-}
 
 // What this host is answered with; null when its connections are relayed.
 std::shared_ptr<const net::TlsServer> identity_for(TlsPortDeps& deps, const config::Upstream& upstream,

@@ -11,9 +11,7 @@
 namespace nezha::cache {
 namespace {
 
-constexpr std::chrono::seconds kLingerMax{5};
 constexpr size_t kLargeBytes = 64 * 1024;
-constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
 
 }  // namespace
 
@@ -82,22 +80,8 @@ net::Task<> ClientSide::finish_request() {
 
 net::Task<> ClientSide::end() {
   // Never a clean short end.
-  if (answered_ && !broken_) co_await linger();
+  if (answered_ && !broken_) co_await linger(client_.stream(), deps_.clock);
   client_.stream().close(broken_);
-}
-
-// Closing over unread bytes makes the kernel reset the connection, and the client may lose the answer it was just sent:
-// what still comes is read away for a while (RFC 9112 §9.6).
-net::Task<> ClientSide::linger() {
-  net::Stream& stream = client_.stream();
-  stream.shutdown_send();
-  const net::ScopedDeadline deadline(stream, deps_.clock.now() + kLingerMax);
-  std::vector<char> buffer(limits::kRelayBytes);
-  for (size_t total = 0; total < kLingerBytesMax;) {
-    const auto got = co_await stream.read_some(buffer);
-    if (!got || got.value() == 0) co_return;
-    total += got.value();
-  }
 }
 
 net::Task<bool> ClientSide::send(Delivery delivery) {

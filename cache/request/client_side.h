@@ -52,7 +52,6 @@ class ClientSide final : public RequestSide {
  private:
   net::Task<bool> finish_answer(Delivery delivery);
   net::Task<bool> skip_request_body();
-  net::Task<> linger();
 
   SessionDeps& deps_;
   Connection client_;

@@ -11,7 +11,21 @@ namespace {
 
 constexpr size_t kBufferBytes = 4096;  // grows up to a head's limit when needed
 
+constexpr std::chrono::seconds kLingerMax{5};
+constexpr size_t kLingerBytesMax = 16 * 1024 * 1024;
+
 }  // namespace
+
+net::Task<> linger(net::Stream& stream, const Clock& clock) {
+  stream.shutdown_send();
+  const net::ScopedDeadline deadline(stream, clock.now() + kLingerMax);
+  std::vector<char> buffer(limits::kRelayBytes);
+  for (size_t total = 0; total < kLingerBytesMax;) {
+    const auto got = co_await stream.read_some(buffer);
+    if (!got || got.value() == 0) co_return;
+    total += got.value();
+  }
+}
 
 Connection::Connection(std::unique_ptr<net::Stream> stream) : stream_(std::move(stream)) {}
 

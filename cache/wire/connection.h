@@ -15,6 +15,10 @@
 
 namespace nezha::cache {
 
+// Ends sending behind the last answer. Closing over unread bytes makes the kernel reset the connection, and the client
+// may lose the answer it was just sent: what still comes is read away for a while (RFC 9112 §9.6).
+net::Task<> linger(net::Stream& stream, const Clock& clock);
+
 class Connection {
  public:
   explicit Connection(std::unique_ptr<net::Stream> stream);

@@ -1,17 +1,20 @@
 // Loop on Asio: TCP listeners and connections, with deadlines swept by one timer instead of one timer per operation.
 #include "nezha/net/loop.h"
 
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -30,11 +33,13 @@ using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
 using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 using Timer =
     asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using Descriptor = asio::posix::basic_stream_descriptor<Executor>;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kSweepEvery{250};
 constexpr int kTakenBytesMin = 16 * 1024;  // in the time of a stall, by a peer that is not stalled
 constexpr size_t kPiecesPerCall = 64;
+constexpr int kBacklog = 4096;
 constexpr uint64_t kFileBytesPerCall = 2 * 1024 * 1024;  // sendfile is fastest in such steps, and fair to others
 
 auto io_failure(const error_code& ec) { return fail(Remedy::kRetryLater, ec.message()); }
@@ -252,6 +257,36 @@ class TcpListener final : public Listener {
   bool closed_ = false;
 };
 
+class DescriptorWatch final : public Watch {
+ public:
+  DescriptorWatch(asio::io_context& context, int descriptor, std::function<void()> work)
+      : state_(std::make_shared<State>(Descriptor(context), std::move(work))) {
+    state_->descriptor.assign(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  }
+  ~DescriptorWatch() override {
+    state_->over = true;
+    error_code ignored;
+    state_->descriptor.close(ignored);
+  }
+  void arm() { arm(state_); }
+
+ private:
+  struct State {
+    State(Descriptor of, std::function<void()> what) : descriptor(std::move(of)), work(std::move(what)) {}
+    Descriptor descriptor;
+    std::function<void()> work;
+    bool over = false;
+  };
+  static void arm(const std::shared_ptr<State>& state) {
+    state->descriptor.async_wait(Descriptor::wait_read, [state](const error_code& ec) {
+      if (ec || state->over) return;
+      state->work();
+      if (!state->over) arm(state);
+    });
+  }
+  std::shared_ptr<State> state_;
+};
+
 class AsioLoop final : public Loop {
  public:
   AsioLoop() : context_(1), work_(context_.get_executor()) {
@@ -264,27 +299,29 @@ class AsioLoop final : public Loop {
   void post(std::function<void()> work) override { asio::post(context_, std::move(work)); }
 
   Result<std::unique_ptr<Listener>> listen(const SocketAddress& address) override {
+    NEZHA_TRY(const BoundSocket socket, bind_socket(address));
+    return listen_on(socket);
+  }
+
+  Result<std::unique_ptr<Listener>> listen_on(const BoundSocket& socket) override {
+    const int descriptor = ::fcntl(socket.descriptor(), F_DUPFD_CLOEXEC, 0);
+    if (descriptor < 0) return fail(Remedy::kGiveUp, "cannot duplicate a socket: " + std::string(std::strerror(errno)));
+    const bool v6 = socket.address().ip.find(':') != std::string::npos;
     error_code ec;
-    const auto ip = asio::ip::make_address(address.ip, ec);
-    if (ec) return fail(Remedy::kFixInput, "listen address " + address.text() + " is not an IP address");
     Acceptor acceptor(context_);
-    const asio::ip::tcp::endpoint endpoint(ip, address.port);
-    const auto step = [&](const char* what) -> Result<void> {
-      if (!ec) return ok();
-      return fail(Remedy::kFixInput, std::string("cannot ") + what + " " + address.text() + ": " + ec.message());
-    };
-    acceptor.open(endpoint.protocol(), ec);
-    NEZHA_TRY(step("open a socket for"));
-    acceptor.set_option(asio::socket_base::reuse_address(true), ec);
-    const int on = 1;
-    if (::setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) {
-      return fail(Remedy::kGiveUp, "this kernel has no SO_REUSEPORT");
+    // Assigned, it is known to Asio as one that others may have, too: closing takes it off our epoll.
+    acceptor.assign(v6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), descriptor, ec);
+    if (ec) {
+      ::close(descriptor);
+      return fail(Remedy::kGiveUp, "cannot listen on " + socket.address().text() + ": " + ec.message());
     }
-    acceptor.bind(endpoint, ec);
-    NEZHA_TRY(step("bind"));
-    acceptor.listen(4096, ec);
-    NEZHA_TRY(step("listen on"));
     return std::make_unique<TcpListener>(std::move(acceptor), deadlines_, executor());
+  }
+
+  std::unique_ptr<Watch> watch(int descriptor, std::function<void()> work) override {
+    auto out = std::make_unique<DescriptorWatch>(context_, descriptor, std::move(work));
+    out->arm();
+    return out;
   }
 
   Task<Result<std::unique_ptr<Stream>>> connect(const SocketAddress& address, SteadyTime deadline) override {
@@ -359,6 +396,47 @@ void skip_bytes(std::span<std::string_view>& pieces, size_t bytes) {
 std::string SocketAddress::text() const {
   const bool v6 = ip.find(':') != std::string::npos;
   return (v6 ? "[" + ip + "]" : ip) + ":" + std::to_string(port);
+}
+
+BoundSocket::~BoundSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+SocketAddress BoundSocket::address() const {
+  asio::ip::tcp::endpoint endpoint;
+  auto size = static_cast<socklen_t>(endpoint.capacity());
+  if (::getsockname(descriptor_, endpoint.data(), &size) != 0) return {};
+  endpoint.resize(size);
+  return address_of(endpoint);
+}
+
+Result<BoundSocket> bind_socket(const SocketAddress& address) {
+  error_code ec;
+  const auto ip = asio::ip::make_address(address.ip, ec);
+  if (ec) return fail(Remedy::kFixInput, "listen address " + address.text() + " is not an IP address");
+  const asio::ip::tcp::endpoint endpoint(ip, address.port);
+  const auto failed = [&](const char* what) {
+    return fail(Remedy::kFixInput, std::string("cannot ") + what + " " + address.text() + ": " + std::strerror(errno));
+  };
+  BoundSocket out(::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (out.descriptor() < 0) return failed("open a socket for");
+  const int on = 1;
+  ::setsockopt(out.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::setsockopt(out.descriptor(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0)
+    return fail(Remedy::kGiveUp, "this kernel has no SO_REUSEPORT");
+  if (::bind(out.descriptor(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) return failed("bind");
+  if (::listen(out.descriptor(), kBacklog) != 0) return failed("listen on");
+  return out;
+}
+
+Result<BoundSocket> adopt_socket(int descriptor) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  const bool known = ::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0;
+  if (!known || listens == 0)
+    return fail(Remedy::kFixInput, "descriptor " + std::to_string(descriptor) + " is no socket that listens");
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return BoundSocket(descriptor);
 }
 
 Result<void> check_unused(const SocketAddress& address) {

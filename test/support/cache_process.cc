@@ -41,11 +41,20 @@ uint16_t port_in(const std::string& log, const std::string& text) {
 
 }  // namespace
 
-CacheProcess::CacheProcess(const std::string& configuration, std::vector<std::string> environment)
+CacheProcess::CacheProcess(const std::string& configuration, std::vector<std::string> environment,
+                           std::vector<std::string> arguments, std::vector<std::string> by)
     : config_path_(folder_.path() + "/cache.yaml"),
       log_path_(folder_.path() + "/log"),
-      environment_(std::move(environment)) {
-  std::ofstream(config_path_) << kListen << configuration;
+      environment_(std::move(environment)),
+      arguments_(std::move(arguments)),
+      by_(std::move(by)) {
+  configure(configuration);
+}
+
+void CacheProcess::configure(const std::string& configuration) {
+  const std::string next = config_path_ + ".next";  // whoever reads it sees the old file or the new one
+  std::ofstream(next) << kListen << configuration;
+  std::filesystem::rename(next, config_path_);
 }
 
 CacheProcess::~CacheProcess() {
@@ -60,8 +69,12 @@ void CacheProcess::launch() {
   for (const auto& entry : environment_) environment.push_back(const_cast<char*>(entry.c_str()));
   for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
   environment.push_back(nullptr);
-  const char* const arguments[] = {
-      NEZHA_CACHE_PROGRAM, "--config", config_path_.c_str(), "--threads", "2", "--drain-seconds", "30", nullptr};
+  std::vector<std::string> words = by_;
+  words.insert(words.end(), {NEZHA_CACHE_PROGRAM, "--config", config_path_, "--threads", "2", "--drain-seconds", "30"});
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   process_ = ::fork();
   NEZHA_CHECK(process_ >= 0, "fork");
@@ -69,7 +82,7 @@ void CacheProcess::launch() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int log = ::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (log < 0 || ::getppid() != parent || ::dup2(log, STDERR_FILENO) < 0) ::_exit(126);
-  ::execve(arguments[0], const_cast<char* const*>(arguments), environment.data());
+  ::execve(arguments[0], arguments.data(), environment.data());
   ::_exit(127);
 }
 

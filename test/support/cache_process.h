@@ -16,8 +16,10 @@ namespace nezha::test {
 
 class CacheProcess {
  public:
-  // `configuration`: the YAML file without its section `listen`. `environment`: "NAME=value" to be added.
-  explicit CacheProcess(const std::string& configuration, std::vector<std::string> environment = {});
+  // `configuration`: the YAML file without its section `listen`. `environment`: "NAME=value" to be added. `arguments`:
+  // more of them. `by`: a command that is given the program and its arguments, and becomes the program.
+  explicit CacheProcess(const std::string& configuration, std::vector<std::string> environment = {},
+                        std::vector<std::string> arguments = {}, std::vector<std::string> by = {});
   ~CacheProcess();
 
   // Starts it and returns at once.
@@ -27,7 +29,13 @@ class CacheProcess {
   // SIGKILL or SIGTERM; returns when it is gone: its exit status, or the signal that ended it, as a negative number.
   int kill();
   int stop();
+  // Its exit status, once it ends by itself.
+  int wait();
 
+  // Replaces the configuration file.
+  void configure(const std::string& configuration);
+
+  pid_t id() const { return process_; }
   uint16_t port() const { return http_port_; }
   uint16_t tls_port() const { return https_port_; }
   // The value of a series on its admin port, 0 when there is none.
@@ -40,11 +48,9 @@ class CacheProcess {
   const std::string& folder() const { return folder_.path(); }
 
  private:
-  int wait();
-
   const TemporaryDirectory folder_;
   const std::string config_path_, log_path_;
-  const std::vector<std::string> environment_;
+  const std::vector<std::string> environment_, arguments_, by_;
   pid_t process_ = -1;
   std::atomic<uint16_t> http_port_{0}, https_port_{0}, admin_port_{0};
 };

@@ -56,10 +56,12 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
   keys_ = cache::follow_key_ring(options.credentials_directory, *log_, *metrics_);
   approvals_ = std::make_unique<cache::Approvals>(1000);
   fetches_ = std::make_unique<cache::FetchQueue>(100);
+  cache::ListeningSockets sockets = value_of(cache::open_sockets(listen, options.loops));
   server_ =
       value_of(cache::start_server({*routes_, *store_, *resolver_, *workers_, clock_, *log_, *metrics_, *certificates_,
                                     *keys_, *approvals_, *fetches_, net::make_tls_client(options.upstream_roots_pem)},
-                                   listen, options.loops));
+                                   std::move(sockets), options.loops));
+  server_->accept();
   prefetcher_ = cache::start_prefetcher({*routes_, *keys_, *fetches_, clock_, *log_, *metrics_,
                                          server_->http_addresses().front(), server_->https_addresses().front()});
 }

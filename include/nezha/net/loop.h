@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "nezha/base/clock.h"
 #include "nezha/net/async.h"
@@ -29,6 +30,31 @@ class Listener {
   virtual SocketAddress address() const = 0;  // with the port the kernel chose for port 0
 };
 
+// A socket that listens and is of no loop: loops of several processes may accept from it.
+class BoundSocket {
+ public:
+  explicit BoundSocket(int descriptor) : descriptor_(descriptor) {}
+  BoundSocket(BoundSocket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  BoundSocket& operator=(BoundSocket&&) = delete;
+  ~BoundSocket();
+  int descriptor() const { return descriptor_; }
+  SocketAddress address() const;  // with the port the kernel chose for port 0
+
+ private:
+  int descriptor_;
+};
+
+// Fails with kFixInput: the address cannot be bound. Sockets may share it (SO_REUSEPORT).
+Result<BoundSocket> bind_socket(const SocketAddress& address);
+// One that another process handed on. Fails with kFixInput: the descriptor is no socket that listens.
+Result<BoundSocket> adopt_socket(int descriptor);
+
+// Ends what it stands for when it goes.
+class Watch {
+ public:
+  virtual ~Watch() = default;
+};
+
 class Loop {
  public:
   virtual ~Loop() = default;
@@ -40,9 +66,13 @@ class Loop {
   virtual void post(std::function<void()> work) = 0;
 
   virtual Result<std::unique_ptr<Listener>> listen(const SocketAddress& address) = 0;
+  // Accepts from a duplicate of the socket: closing the listener leaves it, and who waits there, to its other users.
+  virtual Result<std::unique_ptr<Listener>> listen_on(const BoundSocket& socket) = 0;
   virtual Task<Result<std::unique_ptr<Stream>>> connect(const SocketAddress& address, SteadyTime deadline) = 0;
   // Calls `work` again and again, until the loop is gone.
   virtual void every(std::chrono::milliseconds period, std::function<void()> work) = 0;
+  // Calls `work` whenever the descriptor has something to read. It reads all of that, or ends the watch.
+  virtual std::unique_ptr<Watch> watch(int descriptor, std::function<void()> work) = 0;
   // Every open stream and pending connect fails from now on.
   virtual void expire_all() = 0;
   virtual Task<> sleep(std::chrono::milliseconds duration) = 0;
