@@ -1,7 +1,5 @@
 #include "cache/accept/certificates.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -15,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/file_mark.h"
 #include "nezha/base/limits.h"
 #include "nezha/base/text.h"
 #include "nezha/pki/certificates.h"
@@ -24,21 +23,10 @@ namespace {
 
 constexpr std::chrono::seconds kLookEvery{1};
 
-// What changes when a file is written, replaced, or a mounted Secret's link is switched.
-using Mark = std::array<int64_t, 8>;
+using Mark = std::array<FileMark, 2>;
 
 Mark mark_of(const config::TlsSettings::Pair& pair) {
-  Mark mark{};
-  size_t at = 0;
-  for (const auto& path : {pair.certificate_path, pair.key_path}) {
-    struct stat info {};
-    (void)::stat(path.c_str(), &info);
-    mark[at++] = info.st_mtim.tv_sec;
-    mark[at++] = info.st_mtim.tv_nsec;
-    mark[at++] = static_cast<int64_t>(info.st_ino);
-    mark[at++] = info.st_size;
-  }
-  return mark;
+  return {mark_of_file(pair.certificate_path), mark_of_file(pair.key_path)};
 }
 
 Result<std::string> read_file(const std::string& path) {

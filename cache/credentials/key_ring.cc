@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "cache/file_mark.h"
 #include "nezha/base/text.h"
 
 namespace nezha::cache {
@@ -28,20 +29,11 @@ constexpr std::chrono::seconds kLookEvery{1};
 constexpr size_t kFileBytesMax = 1024 * 1024;  // that of a whole Secret
 constexpr std::array<const char*, 5> kFiles = {"accessKeyId", "secretAccessKey", "sessionToken", "readers", "region"};
 
-// What changes when a file is written, replaced, or a mounted Secret's link is switched.
-using Mark = std::array<int64_t, 4 * kFiles.size()>;
+using Mark = std::array<FileMark, kFiles.size()>;
 
 Mark mark_of(const std::string& folder) {
-  Mark mark{};
-  size_t at = 0;
-  for (const char* name : kFiles) {
-    struct stat info {};
-    (void)::stat((folder + "/" + name).c_str(), &info);
-    mark[at++] = info.st_mtim.tv_sec;
-    mark[at++] = info.st_mtim.tv_nsec;
-    mark[at++] = static_cast<int64_t>(info.st_ino);
-    mark[at++] = info.st_size;
-  }
+  Mark mark;
+  for (size_t i = 0; i < kFiles.size(); ++i) mark[i] = mark_of_file(folder + "/" + kFiles[i]);
   return mark;
 }
 
