@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -63,6 +65,16 @@ void run_client(uint16_t port, uint64_t seed, const std::atomic<bool>& over, See
   }
 }
 
+bool all_threads_are_stopped(pid_t process) {
+  bool stopped = true;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    std::ifstream file(thread.path() / "stat");
+    const std::string stat{std::istreambuf_iterator<char>(file), {}};
+    stopped &= stat.substr(stat.rfind(')') + 2, 1) == "T";
+  }
+  return stopped;
+}
+
 TEST(Supervise, KillsUnderLoad) {
   const uint64_t seed = from_environment("NEZHA_SEED", std::random_device{}());
   const uint64_t kills = from_environment("NEZHA_KILLS", 5);
@@ -88,8 +100,9 @@ TEST(Supervise, KillsUnderLoad) {
   over = true;
   for (auto& client : clients) client.join();
   std::cout << "NEZHA_SEED=" << seed << ": " << kills << " kills, " << seen.answers << " answers checked, " << seen.hits
-            << " hits, " << seen.relayed << " relayed, " << seen.broken_off << " broken off; the supervisor's memory: "
-            << supervised.process().private_bytes() / 1024 << " KiB" << std::endl;
+            << " hits, " << seen.relayed << " relayed, " << seen.broken_off
+            << " broken off; the supervisor's memory: " << supervised.process().private_bytes() / 1024 << " KiB"
+            << std::endl;
   EXPECT_EQ(seen.refused, 0u);
   EXPECT_GT(seen.relayed, 0u);
   EXPECT_TRUE(eventually([&] { return supervised.process().descriptors() <= descriptors; })) << "none is leaked";
@@ -104,6 +117,8 @@ TEST(Supervise, AStoppedCacheIsReplacedAndItsQueueAnswered) {
   const pid_t stopped = supervised.cache();
   const size_t accepted = supervised.accepted();
   ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  // kill() returns before each thread has stopped: until then one may accept, and what it took dies with it.
+  ASSERT_TRUE(eventually([&] { return all_threads_are_stopped(stopped); }));
   std::vector<RawClient> waiting;
   for (size_t i = 0; i < 100; ++i) {
     waiting.emplace_back(supervised.port());
