@@ -11,16 +11,17 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import compatibility  # noqa: E402
 from cache import Cache  # noqa: E402
 from clients.process import CLIENTS, Client  # noqa: E402
-from servers import BUCKET, Moto, Versitygw  # noqa: E402
+from servers import BUCKET, Moto, Radosgw, Versitygw  # noqa: E402
 from world import World  # noqa: E402
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items):
-    """Marks what needs a heavy client. What looks for secrets in all that the cache wrote comes at the end."""
+    """Marks what needs a heavy client or server. What looks for secrets in what the cache wrote comes at the end."""
     for item in items:
         client = getattr(item, "callspec", None) and item.callspec.params.get("client")
-        if client in CLIENTS and CLIENTS[client].heavy:
+        server = getattr(item, "callspec", None) and item.callspec.params.get("server")
+        if (client in CLIENTS and CLIENTS[client].heavy) or server == Radosgw.name:
             item.add_marker("heavy")
     items.sort(key=lambda item: item.get_closest_marker("after_all") is not None)
 
@@ -53,8 +54,10 @@ def world(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def servers(world):
-    made = {kind.name: kind(world) for kind in (Moto, Versitygw)}
+def servers(world, request):
+    wanted = {item.callspec.params.get("server") for item in request.session.items if hasattr(item, "callspec")}
+    kinds = [Moto, Versitygw, *([Radosgw] if Radosgw.name in wanted else [])]
+    made = {kind.name: kind(world) for kind in kinds}
     world.names({name: server.twins[0].ip for server in made.values() for name in [*server.hosts, server.known_host]})
     return made
 

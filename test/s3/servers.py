@@ -166,3 +166,40 @@ class Versitygw(Server):
         keys = ["--access", ADMIN_USER["access"], "--secret", ADMIN_USER["secret"]]
         endpoint = ["--endpoint-url", f"http://{twin.backend}", "--region", REGION]
         twin.world.direct.run([self.program, "admin", *keys, *endpoint, *command])
+
+
+class Radosgw(Server):
+    """Ceph's: verifies V2 and V4 signatures, in headers and in URLs. A bucket is its owner's alone; the key that will
+    be revoked is the owner's second one.
+    """
+
+    name, host = "radosgw", "s3.ceph.example"
+    known_host = "known-ceph.example"
+    first_ip, first_port = 6, 5300
+
+    def version(self):
+        said = self.world.direct.run(["radosgw", "--version"])
+        return "radosgw " + said.split()[2]
+
+    def _folder(self, twin):
+        return twin.world.folder / twin.name
+
+    def start(self, twin):
+        monitor = self.first_port + 50 + int(twin.name[-1])
+        command = [HERE / "radosgw.sh", self._folder(twin), twin.backend, monitor, self.host, REGION]
+        twin.world.start(twin.name, command, twin.backend)
+
+    def make_users(self, twin):
+        for user, keys in (("owner", OWNER), ("other", OTHER)):
+            self._admin(twin, "user", "create", f"--uid={user}", f"--display-name={user}", *self._keys(keys))
+        self._admin(twin, "key", "create", "--uid=owner", *self._keys(REVOKED))
+
+    def revoke(self, twin):
+        self._admin(twin, "key", "rm", "--uid=owner", f"--access-key={REVOKED['access']}")
+
+    @staticmethod
+    def _keys(user):
+        return f"--access-key={user['access']}", f"--secret-key={user['secret']}"
+
+    def _admin(self, twin, *command):
+        twin.world.direct.run(["radosgw-admin", "-c", self._folder(twin) / "ceph.conf", *command])

@@ -101,7 +101,7 @@ URLS = {
 }
 CASES = [
     pytest.param(server, known, name, request, may, state, id=f"{server}{known}-{name}-{state}".replace(" ", "-"))
-    for server, cases in (("moto", FIELDS), ("versitygw", {**FIELDS, **URLS}))
+    for server, cases in (("moto", FIELDS), ("versitygw", {**FIELDS, **URLS}), ("radosgw", {**FIELDS, **URLS}))
     for known in ("", "-known")
     for name, (request, may) in cases.items()
     for state in STATES
@@ -190,8 +190,15 @@ def test_a_known_reader_is_not_asked_for_again(servers, put, signers, owner_by_k
     put(server, "tenants-known/again", SIZE)
     owner = owner_by_known_name[server]
     log = servers[server].twins[1].gate.log
-    owner.must("read", key="tenants-known/again")
-    before = log.read_bytes().count(b"tenants-known/again")
-    for _ in range(3):
+
+    def asked():
+        """Whether the server saw something of a read."""
+        before = log.read_bytes().count(b"tenants-known/again")
         assert owner.must("read", key="tenants-known/again")["size"] == SIZE
-    assert log.read_bytes().count(b"tenants-known/again") == before
+        return log.read_bytes().count(b"tenants-known/again") > before
+
+    assert asked()
+    for _ in range(30):  # a full cache wants an object to be asked for more often before it makes room
+        if not asked():
+            break
+    assert not any([asked() for _ in range(3)])
