@@ -100,7 +100,7 @@ TEST_F(Prefetch, SaysWhatFailed) {
 
 TEST_F(Prefetch, StopsAtOnce) {
   Event asked;
-  origin_.set_handler([&](OriginConnection& connection, const RecordedRequest&) {
+  origin_.set_handler([asked](OriginConnection& connection, const RecordedRequest&) {
     asked.set();
     std::string nothing;
     connection.read_some(nothing, 1);  // until the other side gives up

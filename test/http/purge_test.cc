@@ -39,6 +39,7 @@ class PurgeTest : public testing::Test {
   Result<size_t> purge(const std::string& json) { return purger_.purge(json); }
 
   std::atomic<int> version_{1};
+  std::atomic<int> status_{200};
   ScriptedOrigin origin_{[this](OriginConnection& connection, const RecordedRequest& request) {
     const std::string version = "v" + std::to_string(version_);
     if (request.method() == "GET")
@@ -46,7 +47,6 @@ class PurgeTest : public testing::Test {
     else
       connection.send(response(status_, "", status_ == 204 ? "" : "<DeleteResult/>"));
   }};
-  std::atomic<int> status_{200};
   CacheUnderTest cache_{origin_.port(), options()};
   std::unique_ptr<obs::Log> log_ = obs::make_null_log();
   std::unique_ptr<obs::Metrics> metrics_ = obs::make_metrics();
@@ -221,13 +221,13 @@ TEST_F(PurgeTest, ABulkDeleteThatDoesNotComeWholeDropsNothing) {
 class BusyWorkers {
  public:
   explicit BusyWorkers(net::Workers& workers) {
-    for (auto& entered : entered_) {
-      workers.start([this, &entered] {
+    for (const Event& entered : entered_) {
+      workers.start([entered, released = released_] {
         entered.set();
-        released_.wait();
+        released.wait();
       });
     }
-    for (auto& entered : entered_) entered.wait();
+    for (const Event& entered : entered_) entered.wait();
   }
   ~BusyWorkers() { release(); }
   void release() { released_.set(); }

@@ -38,7 +38,7 @@ TEST(Relay, OneThatEndsTakesNobodyAlong) {
   });
   CacheUnderTest cache(origin.port(), small_tier());
   // A piece that cannot be written keeps the download from its end.
-  for (int i = 0; i < 2; ++i) cache.workers().start([&] { release.wait(); });
+  for (int i = 0; i < 2; ++i) cache.workers().start([release] { release.wait(); });
   {
     RawClient leader = cache.connect();
     leader.send(get("/x"));

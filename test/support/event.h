@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -11,23 +12,29 @@ namespace nezha::test {
 
 inline constexpr std::chrono::seconds kWatchdog{60};
 
+// Copies are one event, so that a thread which waits need not end before whoever made it: capture it by value.
 class Event {
  public:
-  void set() {
-    std::lock_guard lock(mutex_);
-    set_ = true;
-    changed_.notify_all();
+  void set() const {
+    const std::shared_ptr<State> state = state_;
+    std::lock_guard lock(state->mutex);
+    state->is_set = true;
+    state->changed.notify_all();
   }
   // False when the watchdog ended the wait.
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kWatchdog, [this] { return set_; });
+  bool wait() const {
+    const std::shared_ptr<State> state = state_;
+    std::unique_lock lock(state->mutex);
+    return state->changed.wait_for(lock, kWatchdog, [&] { return state->is_set; });
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool set_ = false;
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_set = false;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 // For conditions that nothing announces (a count inside the product): looks again and again until it holds.
