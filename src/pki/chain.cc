@@ -29,15 +29,29 @@ std::string fingerprint_of(X509* certificate) {
   return out;
 }
 
+std::string dns_name_of(const GENERAL_NAME* name) {
+  const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
+  return {data, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName))};
+}
+
+std::vector<std::string> permitted_names_of(X509* certificate) {
+  std::vector<std::string> out;
+  const ConstraintsPtr constraints(
+      static_cast<NAME_CONSTRAINTS*>(X509_get_ext_d2i(certificate, NID_name_constraints, nullptr, nullptr)));
+  for (int i = 0; constraints && i < sk_GENERAL_SUBTREE_num(constraints->permittedSubtrees); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_SUBTREE_value(constraints->permittedSubtrees, i)->base;
+    if (name->type == GEN_DNS) out.push_back(dns_name_of(name));
+  }
+  return out;
+}
+
 std::vector<std::string> dns_names_of(X509* certificate) {
   std::vector<std::string> out;
   const NamesPtr names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_DNS) continue;
-    const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(name->d.dNSName));
-    out.emplace_back(data, static_cast<size_t>(ASN1_STRING_length(name->d.dNSName)));
+    if (name->type == GEN_DNS) out.push_back(dns_name_of(name));
   }
   return out;
 }
@@ -51,7 +65,8 @@ Result<CertificateInfo> inspect(std::string_view certificate_pem) {
       .fingerprint = fingerprint_of(certificate.get()),
       .validity = {wall_of(X509_get0_notBefore(certificate.get())), wall_of(X509_get0_notAfter(certificate.get()))},
       .is_ca = X509_check_ca(certificate.get()) == 1,
-      .dns_names = dns_names_of(certificate.get())};
+      .dns_names = dns_names_of(certificate.get()),
+      .permitted_names = permitted_names_of(certificate.get())};
 }
 
 Result<> check_pair(const Identity& identity) {

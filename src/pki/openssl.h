@@ -23,6 +23,7 @@ using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Freer<X509_STORE_free>>;
 using StoreContextPtr = std::unique_ptr<X509_STORE_CTX, Freer<X509_STORE_CTX_free>>;
+using ConstraintsPtr = std::unique_ptr<NAME_CONSTRAINTS, Freer<NAME_CONSTRAINTS_free>>;
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
 
 // kGiveUp, with the library's own words for the last failure on this thread.
