@@ -169,24 +169,26 @@ std::optional<std::string> sidecar_configuration(const config::SidecarSettings& 
 
 std::string sidecar_container(const Sidecar& sidecar) {
   const auto& settings = sidecar.settings;
-  // Requests equal to limits keep a Guaranteed pod Guaranteed. No limit of ephemeral storage: it would be the pod's.
-  const Json amounts{{"cpu", cpu_text(settings.cpu_millicores)},
-                     {"memory", std::to_string(container_memory_bytes(settings))}};
+  // Limits equal to requests keep a Guaranteed pod Guaranteed. No limit of ephemeral storage: it would be the pod's.
+  const Json limits{{"cpu", cpu_text(settings.cpu_millicores)},
+                    {"memory", std::to_string(container_memory_bytes(settings))}};
+  Json requests = limits;
+  if (settings.volume == Volume::kEmptyDir) requests["ephemeral-storage"] = std::to_string(settings.size_bytes);
   Json mounts = Json::array({Json{{"name", kNoTokenVolume}, {"mountPath", kTokenPath}, {"readOnly", true}}});
   if (settings.volume != Volume::kMemory)
     mounts.insert(mounts.begin(), Json{{"name", kSidecarName}, {"mountPath", kDirectory}});
   const uint32_t threads = (settings.cpu_millicores + 999) / 1000;
-  const Json json{
-      {"name", kSidecarName},
-      {"image", settings.image},
-      {"args", Json::array({std::string("--config-env=") + kSidecarConfigVariable,
-                            "--threads=" + std::to_string(std::min<uint32_t>(threads, 256)), "--drain-seconds=1"})},
-      {"env", Json::array({Json{{"name", kSidecarConfigVariable}, {"value", sidecar.configuration}}})},
-      {"restartPolicy", "Always"},
-      {"startupProbe", startup_probe()},
-      {"resources", {{"requests", amounts}, {"limits", amounts}}},
-      {"securityContext", security_context()},
-      {"volumeMounts", std::move(mounts)}};
+  const Json json{{"name", kSidecarName},
+                  {"image", settings.image},
+                  {"args", Json::array({std::string("--config-env=") + kSidecarConfigVariable,
+                                        "--threads=" + std::to_string(std::min<uint32_t>(threads, 256)),
+                                        "--drain-seconds=0", "--supervise"})},
+                  {"env", Json::array({Json{{"name", kSidecarConfigVariable}, {"value", sidecar.configuration}}})},
+                  {"restartPolicy", "Always"},
+                  {"startupProbe", startup_probe()},
+                  {"resources", {{"requests", requests}, {"limits", limits}}},
+                  {"securityContext", security_context()},
+                  {"volumeMounts", std::move(mounts)}};
   return text_of(json);
 }
 

@@ -106,15 +106,15 @@ Supervisor::Supervisor(const SupervisorOptions& options, ListeningSockets socket
       gate_(loop_->executor()),
       pool_({*loop_, resolver, *tls_, scratch_, clock_, log, *metrics_}),
       http_{routes, pool_, drops_, clock_, log, make_loop_id()},
-      sni_{routes,
-           *loop_,
-           resolver,
-           gate_,
-           clock_,
-           log,
-           metrics_->counter("nezha_cache_tls_relayed_total", "TLS connections relayed by server name"),
-           metrics_->counter("nezha_cache_tls_refused_total",
-                             "TLS connections refused: unknown name or dead upstream")},
+      sni_{
+          routes,
+          *loop_,
+          resolver,
+          gate_,
+          clock_,
+          log,
+          metrics_->counter("nezha_cache_tls_relayed_total", "TLS connections relayed by server name"),
+          metrics_->counter("nezha_cache_tls_refused_total", "TLS connections refused: unknown name or dead upstream")},
       process_(options.arguments, sockets_),
       signals_(make_signal_descriptor()) {
   NEZHA_CHECK(signals_.descriptor() >= 0, "signalfd");
@@ -230,8 +230,8 @@ void Supervisor::send_drops() {
 
 void Supervisor::kill_silent_child(SteadyTime now) {
   const bool watched = child_ == Child::kStarting || child_ == Child::kAccepting;
-  const bool hangs = watched ? now - last_beat_ > options_.silence_max_s
-                             : child_ == Child::kLeaving && now > leaving_until_;
+  const bool hangs =
+      watched ? now - last_beat_ > options_.silence_max_s : child_ == Child::kLeaving && now > leaving_until_;
   if (!hangs) return;
   log_.error("the cache gives no sign of life; killing it", {{"process", std::to_string(process_.id())}});
   process_.send_signal(SIGKILL);
@@ -253,14 +253,15 @@ void Supervisor::tick() {
   if (child_ == Child::kDead && gate_.size() == 0) loop_->stop();
 }
 
-// A child that nobody is served by need not end in an orderly way.
+// A child that serves nobody, or may not end its answers, need not end in an orderly way: its store takes that.
 void Supervisor::shut_down(const std::string& reason) {
   if (stop_until_) return;
   log_.info("draining", {{"reason", reason}});
   stop_until_ = clock_.now() + options_.drain_s;
   http_.draining = true;
   const bool serves = child_ == Child::kAccepting || child_ == Child::kLeaving;
-  process_.send_signal(serves ? SIGTERM : SIGKILL);
+  const bool may_drain = options_.drain_s > std::chrono::seconds(0);
+  process_.send_signal(serves && may_drain ? SIGTERM : SIGKILL);
   if (process_.runs()) child_ = Child::kLeaving;
   leaving_until_ = *stop_until_ + kAfterDrainMax;
   drops_.detach();
@@ -335,8 +336,8 @@ Result<int> supervise(const SupervisorOptions& options, config::Settings setting
   NEZHA_TRY(const auto resolver, net::make_resolver(settings.resolver_servers));
   const auto metrics = obs::make_metrics();
   RouteStore routes(std::make_shared<const Routes>(std::make_shared<const config::Settings>()));
-  NEZHA_TRY(const auto source, follow_configuration(options.config_path, std::move(settings), options.configmap, routes,
-                                                    log, *metrics));
+  NEZHA_TRY(const auto source,
+            follow_configuration(options.config_path, std::move(settings), options.configmap, routes, log, *metrics));
   Supervisor supervisor(options, std::move(sockets), routes, *source, *resolver, log);
   return supervisor.run();
 }

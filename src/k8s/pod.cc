@@ -139,6 +139,27 @@ class Reader {
     }
   }
 
+  // Ports that probes and hooks ask: somebody in the pod listens there, declared or not.
+  void read_probed_ports(const Json& item, Container& container) {
+    const Json* lifecycle = member(item, "lifecycle");
+    for (const auto& [owner, keys] :
+         {std::pair<const Json*, std::vector<const char*>>{&item, {"startupProbe", "readinessProbe", "livenessProbe"}},
+          {lifecycle, {"postStart", "preStop"}}}) {
+      if (!owner || !owner->is_object()) continue;
+      for (const char* key : keys) {
+        const Json* probe = member(*owner, key);
+        if (!probe || !probe->is_object()) continue;
+        for (const char* kind : {"httpGet", "tcpSocket", "grpc"}) read_probed_port(*probe, kind, container);
+      }
+    }
+  }
+
+  static void read_probed_port(const Json& probe, const char* kind, Container& container) {
+    const Json* action = member(probe, kind);
+    const Json* port = action && action->is_object() && !action->contains("host") ? member(*action, "port") : nullptr;
+    if (port && port->is_number_integer()) container.ports.push_back(port->get<int64_t>());
+  }
+
   void read_env(const Json& item, const std::string& path, Container& container) {
     for (const Json& variable : list(item, "env", path)) {
       if (!is_object(variable, path + ".env[]")) return;
@@ -162,6 +183,7 @@ class Reader {
       container.is_init = key == std::string_view("initContainers");
       container.is_native_sidecar = container.is_init && text(items[i], "restartPolicy", path) == "Always";
       read_ports(items[i], path, container);
+      read_probed_ports(items[i], container);
       read_env(items[i], path, container);
       pod_.containers.push_back(std::move(container));
     }

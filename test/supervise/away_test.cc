@@ -1,7 +1,6 @@
 // No cache for as long as the test likes: what the supervisor relays, what it refuses, and that what was written
 // meanwhile is never answered from before.
 #include <gtest/gtest.h>
-
 #include <sys/socket.h>
 
 #include <mutex>
@@ -79,8 +78,11 @@ TEST_F(Away, OnlyConfiguredHostsAreAnswered) {
   const size_t asked = origin.count();
   EXPECT_EQ(supervised.ask("GET / HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n").status, 421);
   EXPECT_EQ(supervised.ask("GET / HTTP/1.1\r\n\r\n").status, 400);
-  EXPECT_EQ(supervised.ask(get("/", "CDN-Loop: nezha-1, nezha-2, nezha-3, nezha-4, nezha-5, nezha-6, nezha-7, "
-                                    "nezha-8\r\n")).status,
+  EXPECT_EQ(supervised
+                .ask(get("/",
+                         "CDN-Loop: nezha-1, nezha-2, nezha-3, nezha-4, nezha-5, nezha-6, nezha-7, "
+                         "nezha-8\r\n"))
+                .status,
             508);
   EXPECT_EQ(origin.count(), asked);
 }

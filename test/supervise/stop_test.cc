@@ -57,9 +57,8 @@ TEST(SuperviseStop, RelayedAnswersFinish) {
 
 // The drain time is 30 s: with connections that only rest, none of it is used.
 TEST(SuperviseStop, RestingConnectionsDoNotHoldItUp) {
-  ScriptedOrigin origin([](OriginConnection& connection, const RecordedRequest&) {
-    connection.send(response(200, "", "x"));
-  });
+  ScriptedOrigin origin(
+      [](OriginConnection& connection, const RecordedRequest&) { connection.send(response(200, "", "x")); });
   for (const bool away : {false, true}) {
     Supervised supervised(origin.port());
     ASSERT_NO_FATAL_FAILURE(supervised.start());
@@ -71,6 +70,23 @@ TEST(SuperviseStop, RestingConnectionsDoNotHoldItUp) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     std::cout << (away ? "away" : "serving") << ": ended " << took.count() << " s after SIGTERM" << std::endl;
     EXPECT_LT(took, std::chrono::seconds(20));
+  }
+}
+
+// As in a sidecar, whose pod has nobody left to serve: nothing is waited for, neither in the cache nor in the relay.
+TEST(SuperviseStop, WithoutDrainTimeNothingHoldsItUp) {
+  for (const bool away : {false, true}) {
+    SlowOrigin origin;
+    Supervised supervised(origin.server.port(), 1, {}, {"--drain-seconds", "0"});
+    ASSERT_NO_FATAL_FAILURE(supervised.start());
+    if (away) supervised.send_away();
+    const pid_t cache = supervised.cache();
+    RawClient waiting(supervised.port()), silent(supervised.port());
+    waiting.send(get("/a"));
+    ASSERT_TRUE(origin.arrived.wait());
+    EXPECT_EQ(supervised.process().stop(), 0) << "while the origin still holds its answer";
+    EXPECT_EQ(::kill(cache, 0), -1) << "its cache is gone, too";
+    origin.answer_it.set();
   }
 }
 

@@ -20,11 +20,17 @@ std::string configuration_for(const std::string& tier, uint16_t origin_port, uin
          "- {name: tls, hosts: [tls.example], endpoint: " + https + "}\n";
 }
 
+std::vector<std::string> arguments_with(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--supervise", "--silence-seconds", "2"});
+  return more;
+}
+
 }  // namespace
 
-Supervised::Supervised(uint16_t origin_port, uint16_t tls_port, std::vector<std::string> by)
+Supervised::Supervised(uint16_t origin_port, uint16_t tls_port, std::vector<std::string> by,
+                       std::vector<std::string> more_arguments)
     : configuration_(configuration_for(tier_.path(), origin_port, tls_port)),
-      process_(configuration_, {}, {"--supervise", "--silence-seconds", "2"}, std::move(by)) {}
+      process_(configuration_, {}, arguments_with(std::move(more_arguments)), std::move(by)) {}
 
 void Supervised::start() {
   process_.launch();

@@ -15,7 +15,8 @@ namespace nezha::test {
 class Supervised {
  public:
   // Host data.example is fetched from 127.0.0.1:origin_port, tls.example is relayed to 127.0.0.1:tls_port.
-  explicit Supervised(uint16_t origin_port, uint16_t tls_port = 1, std::vector<std::string> by = {});
+  explicit Supervised(uint16_t origin_port, uint16_t tls_port = 1, std::vector<std::string> by = {},
+                      std::vector<std::string> more_arguments = {});
   // Returns when the cache accepts.
   void start();
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -70,7 +71,9 @@ void CacheProcess::launch() {
   for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
   environment.push_back(nullptr);
   std::vector<std::string> words = by_;
-  words.insert(words.end(), {NEZHA_CACHE_PROGRAM, "--config", config_path_, "--threads", "2", "--drain-seconds", "30"});
+  words.insert(words.end(), {NEZHA_CACHE_PROGRAM, "--config", config_path_, "--threads", "2"});
+  if (std::find(arguments_.begin(), arguments_.end(), "--drain-seconds") == arguments_.end())
+    words.insert(words.end(), {"--drain-seconds", "30"});
   words.insert(words.end(), arguments_.begin(), arguments_.end());
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());

@@ -28,7 +28,7 @@ struct Container {
   std::vector<std::string> mount_paths = {};
   bool is_init = false;
   bool is_native_sidecar = false;               // an init container with restartPolicy: Always
-  std::vector<int64_t> ports = {};              // containerPort and hostPort of each
+  std::vector<int64_t> ports = {};              // containerPort and hostPort of each; ports that probes and hooks ask
   std::map<std::string, std::string> env = {};  // those with a value of their own
 };
 

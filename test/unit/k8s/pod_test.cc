@@ -46,7 +46,9 @@ TEST(ReadPod, ReadsWhatTheWebhookNeeds) {
 TEST(ReadPod, ReadsWhatASidecarDependsOn) {
   const auto pod = read(R"({"spec":{
     "initContainers":[{"name":"s","restartPolicy":"Always","env":[{"name":"A","value":"1"},{"name":"B"}]},{"name":"i"}],
-    "containers":[{"name":"c","restartPolicy":"Always","ports":[{"containerPort":80,"hostPort":81}]}],
+    "containers":[{"name":"c","restartPolicy":"Always","ports":[{"containerPort":80,"hostPort":81}],
+      "livenessProbe":{"httpGet":{"port":82}},"readinessProbe":{"httpGet":{"port":1,"host":"elsewhere.example"}},
+      "startupProbe":{"tcpSocket":{"port":"named"}},"lifecycle":{"preStop":{"httpGet":{"port":83}}}}],
     "volumes":[{"name":"v"}],"securityContext":{"fsGroup":1,"sysctls":[{"name":"n","value":"2"}]},
     "resources":{"limits":{}},"os":{"name":"windows"}}})")
                        .value();
@@ -56,7 +58,7 @@ TEST(ReadPod, ReadsWhatASidecarDependsOn) {
   EXPECT_FALSE(pod.containers.at(1).is_native_sidecar);
   EXPECT_FALSE(pod.containers.at(2).is_init);
   EXPECT_FALSE(pod.containers.at(2).is_native_sidecar);
-  EXPECT_THAT(pod.containers.at(2).ports, ElementsAre(80, 81));
+  EXPECT_THAT(pod.containers.at(2).ports, ElementsAre(80, 81, 82, 83));
   EXPECT_THAT(pod.volumes, ElementsAre("v"));
   EXPECT_EQ(pod.init_containers_presence, Presence::kPresent);
   EXPECT_EQ(pod.volumes_presence, Presence::kPresent);

@@ -91,10 +91,11 @@ TEST(SidecarConfiguration, IsRefusedWhereNoVariableWouldHoldIt) {
 TEST(SidecarContainer, CanNeverBreakThePodsClassOfService) {
   config::SidecarSettings sidecar;
   sidecar.cpu_millicores = 1500;
-  const auto container = nlohmann::json::parse(sidecar_container({sidecar, ""}));
-  EXPECT_EQ(container["resources"]["requests"], container["resources"]["limits"]);
-  EXPECT_EQ(container["resources"]["limits"]["cpu"], "1500m");
-  EXPECT_FALSE(container["resources"]["limits"].contains("ephemeral-storage"));
+  const auto resources = nlohmann::json::parse(sidecar_container({sidecar, ""}))["resources"];
+  for (const char* name : {"cpu", "memory"}) EXPECT_EQ(resources["requests"][name], resources["limits"][name]);
+  EXPECT_EQ(resources["limits"]["cpu"], "1500m");
+  EXPECT_EQ(resources["requests"]["ephemeral-storage"], std::to_string(sidecar.size_bytes));
+  EXPECT_FALSE(resources["limits"].contains("ephemeral-storage"));
 }
 
 }  // namespace
