@@ -1,4 +1,4 @@
-// The command `nezha`: arguments -> one command -> exit status (0 done, 2 wrong usage or input).
+// The command `nezha`: arguments -> one command -> exit status (0 done, 1 pods were missed, 2 wrong usage or input).
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -26,7 +26,7 @@ void add_offline_options(CLI::App& command, OfflineOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Nezha reads remote data at local speed. This command shows, without a cluster, what its webhook does."};
+  CLI::App app{"Nezha reads remote data at local speed. This command shows what its webhook does, and did."};
   app.name("nezha");
   app.set_version_flag("--version", "nezha " NEZHA_VERSION);
   app.require_subcommand(1);
@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  nezha inject --config config.yaml -f job.yaml | kubectl apply -f -\n"
       "  nezha explain --config config.yaml -f tfjob.yaml\n"
-      "Exit status: 0 done, 2 wrong usage or input.");
+      "  nezha status\n"
+      "Exit status: 0 done, 1 status found pods that were missed, 2 wrong usage or input.");
 
   OfflineOptions options;
   auto* inject =
@@ -45,6 +46,13 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"yaml", "json"}));
   auto* explain = app.add_subcommand("explain", "Say for each pod template what the webhook would do, and why");
   add_offline_options(*explain, options);
+  std::string list;
+  auto* status =
+      app.add_subcommand("status", "Show, by kubectl, which pods that asked for Nezha got it, and which did not");
+  status->add_option(
+      "-f,--filename", list,
+      "Instead of running kubectl: a file with what `kubectl get namespaces,pods -A -o json` printed; - is "
+      "standard input");
 
   try {
     app.parse(argc, argv);
@@ -57,6 +65,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (!output.empty()) options.output = output == "json" ? Format::kJson : Format::kYaml;
+  if (status->parsed()) return nezha::cli::run_status(list, std::cout, std::cerr);
   if (inject->parsed()) return nezha::cli::run_inject(options, std::cout, std::cerr);
   return nezha::cli::run_explain(options, std::cout, std::cerr);
 }

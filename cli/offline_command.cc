@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "cli/cluster_status.h"
 #include "cli/explain.h"
 #include "cli/files.h"
 #include "cli/inject.h"
@@ -12,6 +13,8 @@
 
 namespace nezha::cli {
 namespace {
+
+constexpr size_t kListBytesMax = size_t{4} << 30;  // a pod is about 10 KiB
 
 struct Input {
   Manifest manifest;
@@ -77,6 +80,17 @@ int run_explain(const OfflineOptions& options, std::ostream& out, std::ostream& 
   warn(input.value().policy.warnings, err);
   out << explain(input.value().manifest, input.value().around, input.value().policy.policy);
   return 0;
+}
+
+int run_status(const std::string& list, std::ostream& out, std::ostream& err) {
+  if (list.empty()) err << "nezha: asking the API server for namespaces and pods\n";
+  const auto text = list.empty() ? read_command("kubectl get namespaces,pods --all-namespaces --output=json")
+                                 : read_file(list, kListBytesMax);
+  if (!text) return complain(text.error(), err);
+  const auto status = cluster_status(text.value());
+  if (!status) return complain(status.error(), err);
+  out << status.value().text;
+  return status.value().missed > 0 ? 1 : 0;
 }
 
 }  // namespace nezha::cli

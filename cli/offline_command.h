@@ -1,4 +1,5 @@
-// The commands that need no cluster: inject and explain. Options in, text and exit status out.
+// The commands: inject and explain, which need no cluster, and status, for which kubectl asks one. Options in, text
+// and exit status out.
 // Threads: one.
 #pragma once
 
@@ -22,5 +23,8 @@ struct OfflineOptions {
 // Each returns the exit status: 0, or 2 for bad input with one line on `err`.
 int run_inject(const OfflineOptions& options, std::ostream& out, std::ostream& err);
 int run_explain(const OfflineOptions& options, std::ostream& out, std::ostream& err);
+
+// `list`: a file with what kubectl printed, "-" is standard input; empty: kubectl is run. 1 when pods were missed.
+int run_status(const std::string& list, std::ostream& out, std::ostream& err);
 
 }  // namespace nezha::cli

@@ -26,6 +26,7 @@ def test_every_rendering_passes_the_api_server(cluster):
         ["--set", "cache.storage.type=persistentVolumeClaim,cache.replicas=3"],
         ["--set", "cache.enabled=false,webhook.cacheAddress=10.96.7.7,webhook.delegation=false"],
         ["--set", "webhook.hostNetwork=true,webhook.replicas=1,webhook.ancestorFormat=false"],
+        ["--set", "validation.actions={Deny}"], ["--set", "validation.enabled=false"],
         ["--set-json", 'cache.extraTiers=[{"medium":"pmem","path":"/pmem/nezha","size":"1Gi"}]',
          "--set-json", 'cache.extraVolumes=[{"name":"pmem","emptyDir":{}}]',
          "--set-json", 'cache.extraVolumeMounts=[{"name":"pmem","mountPath":"/pmem"}]'],
@@ -39,7 +40,8 @@ def test_every_rendering_passes_the_api_server(cluster):
 def test_unknown_and_wrong_values_are_refused_by_name(cluster):
     cases = {"webhook.replica=2": "replica", "cache.storage.size=20GB": "/cache/storage/size",
              "webhook.failurePolicy=ignore": "/webhook/failurePolicy", "cache.storage.tierPercent=100": "tierPercent",
-             "webhook.cacheAddress=cache": "/webhook/cacheAddress", "nosuch=1": "nosuch"}
+             "webhook.cacheAddress=cache": "/webhook/cacheAddress", "nosuch=1": "nosuch",
+             "validation.actions={Warn,Deny}": "/validation/actions"}
     for value, place in cases.items():
         done = cluster.run("helm", "template", "nezha", kube.ROOT / "charts/nezha", "--set", value, check=False)
         assert done.returncode != 0 and place in done.stderr, f"{value}: {done.stderr}"

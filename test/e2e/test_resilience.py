@@ -3,6 +3,9 @@
 import base64
 import http.client
 import json
+import os
+import pathlib
+import subprocess
 import threading
 
 import kube
@@ -94,6 +97,12 @@ def test_pods_start_while_no_webhook_runs(cluster, release, team):
         code = cluster.kubectl("exec", "unaided", "-n", team, "--", "curl", "-s", "-o", "/dev/null",
                                "-w", "%{http_code}", "http://www.cs.toronto.edu/unaided")
         assert code == "200"
+        listed = cluster.run("kubectl", "get", "namespaces,pods", "-A", "-o", "json").stdout
+        folder = pathlib.Path(os.environ.get("NEZHA_BUILD_DIR", kube.ROOT / "build"))
+        command = [folder / "bin/nezha", "status", "-f", "-"]
+        told = subprocess.run(command, input=listed, capture_output=True, text=True)
+        line, = (line for line in told.stdout.splitlines() if line.startswith(team))
+        assert "unaided" in line and "missed" in line and told.returncode == 1, told.stdout
     finally:
         # That these start with no webhook there to ask shows that Nezha does not wait for itself.
         cluster.kubectl("scale", "deployment/nezha-webhook", "-n", kube.NAMESPACE, "--replicas=2")

@@ -165,7 +165,9 @@ def test_notebook_of_a_stateful_set(cluster, sidecars, origin, careful_team):
 @pytest.mark.parametrize("example, target, role, container", [
     ("tfjob.yaml", "tfjob/cifar-tf", None, "tensorflow"),
     ("pytorchjob.yaml", "pytorchjob/cifar-torch", "Master", "pytorch")])
-def test_training_jobs_with_backoff_limit_0(cluster, sidecars, origin, operator, example, target, role, container):  # noqa: F811
+def test_training_jobs_with_backoff_limit_0(
+    cluster, sidecars, origin, operator, example, target, role, container  # noqa: F811
+):
     path = f"/sidecar/{container}"
     training = with_client(kube.example(example)[0], script(path))
     specs = next(v for k, v in training["spec"].items() if k.endswith("ReplicaSpecs"))

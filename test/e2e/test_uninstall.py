@@ -10,8 +10,9 @@ def everything(cluster, namespace):
     kinds = cluster.kubectl("api-resources", "--verbs=list", "--namespaced=true", "-o", "name").split()
     own = cluster.kubectl("get", ",".join(kinds), "-n", namespace, "-o", "name").split()
     wide = cluster.kubectl(
-        "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings,"
-        "customresourcedefinitions,persistentvolumes,priorityclasses", "-o", "name").split()
+        "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"
+        "validatingadmissionpolicybindings,clusterroles,clusterrolebindings,customresourcedefinitions,"
+        "persistentvolumes,priorityclasses", "-o", "name").split()
     return {name for name in own if not name.startswith(NATURAL)} | {name for name in wide if "nezha" in name}
 
 

@@ -47,6 +47,17 @@ def step(dice, folder):
     return dice.choice(CLIENTS), name, arguments
 
 
+def without_checksums_of_all(result):
+    """Some servers tell the checksums of the whole to a range that covers all of it; a cache does not know."""
+    fields = result.get("value", {}).get("fields", {}) if isinstance(result.get("value"), dict) else {}
+    first, _, rest = fields.get("content-range", "bytes 1-0/0").removeprefix("bytes ").partition("-")
+    last, _, total = rest.partition("/")
+    if first == "0" and int(last) + 1 == int(total):
+        for name in [name for name in fields if name.startswith("x-amz-checksum-")]:
+            del fields[name]
+    return result
+
+
 def work(number, seed, server, clients):
     dice = random.Random(f"{seed}-{server}-{number}")
     done = []
@@ -58,7 +69,7 @@ def work(number, seed, server, clients):
         if operation == "delete_many" and client != "boto3":
             continue  # others delete whole folders
         done.append((client, operation, arguments))
-        direct, cached = pair.ask(operation, **arguments)
+        direct, cached = (without_checksums_of_all(result) for result in pair.ask(operation, **arguments))
         problems = differences(direct, cached)
         assert not problems, f"NEZHA_SEED={seed}, worker {number}, step {len(done)}: {problems}; before: {done[-8:]}"
 
