@@ -132,6 +132,8 @@ ControllerSettings controller_settings(const Options& options) {
   settings.cache_service = options.cache_service;
   settings.cache_address = options.cache_address;
   settings.delegation = options.delegation;
+  settings.audit.enabled = options.audit;
+  settings.audit.registration = options.webhook_configuration;
   return settings;
 }
 

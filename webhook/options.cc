@@ -69,6 +69,8 @@ void add_cluster_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--delegation", options.delegation,
                  "Read labelled ConfigMaps of every namespace, within what the admin delegates")
       ->capture_default_str();
+  app.add_option("--audit", options.audit, "Look for pods that were missed: count them, and write an Event on each")
+      ->capture_default_str();
   app.add_option("--api-server", options.api_server, "URL of the Kubernetes API (default: as the pod is told)");
   app.add_option("--token-file", options.token_file, "Bearer token for --api-server");
   app.add_option("--ca-file", options.ca_file, "CA certificates for --api-server");

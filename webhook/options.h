@@ -30,6 +30,7 @@ struct Options {
   std::string secret = "nezha-webhook-tls";
   std::string cache_service = "nezha-cache";
   bool delegation = true;
+  bool audit = true;
   std::string api_server;  // empty: as the pod is told
   std::string token_file;
   std::string ca_file;

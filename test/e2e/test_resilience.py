@@ -108,6 +108,15 @@ def test_pods_start_while_no_webhook_runs(cluster, release, team):
         cluster.kubectl("scale", "deployment/nezha-webhook", "-n", kube.NAMESPACE, "--replicas=2")
         cluster.kubectl("rollout", "status", "deployment/nezha-webhook", "-n", kube.NAMESPACE, "--timeout=120s")
     release.until_injected(kube.pod("aided", INJECT), team)
+    # Told where people look: on the pod, and in the metrics.
+    kube.until("the missed pod has its Event", lambda: [event for event in cluster.items("events", "-n", team)
+                                                       if event["reason"] == "NezhaMissed"
+                                                       and event["involvedObject"]["name"] == "unaided"], 120,
+               lambda: cluster.account(kube.NAMESPACE))
+    webhook = cluster.items("pods", "-n", kube.NAMESPACE, "-l", "app.kubernetes.io/component=webhook")[0]
+    metrics = cluster.metrics(webhook["metadata"]["name"], 9181)
+    assert any(line.startswith("nezha_webhook_missed_pods ") and float(line.split()[1]) >= 1
+               for line in metrics.splitlines()), metrics
 
 
 def test_webhook_pod_that_is_killed_is_replaced_without_a_missed_review(cluster, release, team):

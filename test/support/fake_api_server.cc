@@ -239,8 +239,8 @@ class FakeApiServer::Impl {
   // Kinds are plural; the object names of these tests hold a dash or no plural kind's name.
   static bool is_collection(const std::string& path) {
     const std::string last = path.substr(path.rfind('/') + 1);
-    return last == "configmaps" || last == "secrets" || last == "services" || last == "events" ||
-           last == "mutatingwebhookconfigurations";
+    return last == "configmaps" || last == "secrets" || last == "services" || last == "events" || last == "pods" ||
+           last == "namespaces" || last == "mutatingwebhookconfigurations";
   }
 
   static void refuse(httplib::Response& response, int code, const std::string& message) {

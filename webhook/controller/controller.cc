@@ -44,7 +44,8 @@ class Controller::Impl {
         api_(api_server),
         events_(api_, clock, log),
         builder_(settings_.cache_address),
-        tls_(settings_.tls, api_, certificate, events_, readiness, clock, metrics, log) {
+        tls_(settings_.tls, api_, certificate, events_, readiness, clock, metrics, log),
+        auditor_(settings_.audit, api_, events_, clock, metrics, log) {
     describe_missing();
   }
 
@@ -125,6 +126,7 @@ class Controller::Impl {
       if (stop.stop_requested()) return;
       if (news.configuration()) take_configuration(news);
       const bool kept = keep_tls(stop);
+      if (kept && complete() && !stop.stop_requested()) auditor_.look(*policies_.current());
       const bool told = events_.flush();
       if (kept && told) {
         retry = settings_.retry_first;
@@ -230,6 +232,7 @@ class Controller::Impl {
   EventWriter events_;
   PolicyBuilder builder_;
   TlsKeeper tls_;
+  Auditor auditor_;
   Inbox inbox_;
   std::optional<std::vector<ConfigMap>> delegated_;  // not given to the builder yet
   bool admin_known_ = false;

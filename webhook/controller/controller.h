@@ -2,6 +2,7 @@
 //
 //   watches (their own threads) -> inbox -> this thread: PolicyBuilder -> PolicyStore, Events
 //                                                        TlsKeeper     -> certificate in force, registration
+//                                                        Auditor       -> pods that were missed, Events
 // Watches of the Secret and the registration only say that something changed; TlsKeeper reads both itself.
 // A failed pass is repeated with a growing delay; a pass is made now and then without any change, for what time brings.
 //
@@ -19,6 +20,7 @@
 #include "nezha/obs/log.h"
 #include "nezha/obs/metrics.h"
 #include "webhook/certs.h"
+#include "webhook/controller/auditor.h"
 #include "webhook/controller/readiness.h"
 #include "webhook/controller/tls_keeper.h"
 #include "webhook/policy.h"
@@ -32,6 +34,7 @@ struct ControllerSettings {
   std::string cache_service = "nezha-cache";
   std::optional<IpAddress> cache_address;  // pinned: the Service is not watched
   bool delegation = true;                  // false: ConfigMaps of other namespaces are not watched
+  AuditorSettings audit;
   k8s::WatchOptions watch;
   std::chrono::milliseconds resync{30'000};    // between passes when nothing happens
   std::chrono::milliseconds soon{1'000};       // the same while something is under way
