@@ -152,7 +152,8 @@ std::optional<std::string> sidecar_configuration(const config::SidecarSettings& 
   Json list = Json::array();
   for (const auto* upstream : upstreams) list.push_back(upstream_of(*upstream));
   const bool in_memory = settings.volume == Volume::kMemory;
-  Json tier{{"medium", in_memory ? "memory" : "nvme"}};
+  const bool in_pmem = settings.medium == config::Medium::kPmem;
+  Json tier{{"medium", in_memory ? "memory" : in_pmem ? "pmem" : "nvme"}};
   if (!in_memory) tier["path"] = std::string(kDirectory) + "/nezha";
   tier["size"] = tier_bytes(settings);
   const auto loopback = [](int port) { return "127.0.0.1:" + std::to_string(port); };
@@ -204,6 +205,9 @@ std::optional<std::string> sidecar_volume(const config::SidecarSettings& setting
     return text_of({{"name", kSidecarName}, {"emptyDir", {{"sizeLimit", size}}}});
   Json spec{{"accessModes", Json::array({"ReadWriteOnce"})}, {"resources", {{"requests", {{"storage", size}}}}}};
   if (!settings.storage_class.empty()) spec["storageClassName"] = settings.storage_class;
+  if (!settings.snapshot.empty())
+    spec["dataSource"] = {
+        {"apiGroup", "snapshot.storage.k8s.io"}, {"kind", "VolumeSnapshot"}, {"name", settings.snapshot}};
   return text_of({{"name", kSidecarName}, {"ephemeral", {{"volumeClaimTemplate", {{"spec", std::move(spec)}}}}}});
 }
 
@@ -220,8 +224,9 @@ std::string describe(const config::SidecarSettings& settings) {
   const char* place = settings.volume == Volume::kMemory     ? "memory"
                       : settings.volume == Volume::kEmptyDir ? "an emptyDir"
                                                              : "an ephemeral volume";
+  const std::string begun = settings.snapshot.empty() ? "" : ", begun with snapshot " + settings.snapshot;
   return std::string(kSidecarName) + " from " + settings.image + ", " + place + " of " +
-         std::to_string(settings.size_bytes >> 20) + " MiB";
+         std::to_string(settings.size_bytes >> 20) + " MiB" + begun;
 }
 
 }  // namespace nezha::webhook

@@ -98,8 +98,34 @@ Result<> read_sidecar_resources(const View& view, SidecarSettings& sidecar) {
   return ok();
 }
 
+Result<> read_name_of(const View& view, const char* kind, std::string& into) {
+  NEZHA_TRY(into, view.text());
+  if (!is_dns1123_subdomain(into)) return view.error(quoted(into) + " is not the name of a " + kind);
+  return ok();
+}
+
+// What only a volume that is made for the pod has.
+Result<> read_ephemeral_volume(const View& view, SidecarSettings& sidecar) {
+  for (const char* key : {"storageClass", "snapshot", "medium"}) {
+    const auto found = view.find(key);
+    if (found && sidecar.volume != SidecarSettings::Volume::kEphemeral)
+      return found->error("is for volume: ephemeral; add that, or remove this");
+  }
+  if (const auto storage_class = view.find("storageClass")) {
+    NEZHA_TRY(read_name_of(*storage_class, "StorageClass", sidecar.storage_class));
+  }
+  if (const auto snapshot = view.find("snapshot")) {
+    NEZHA_TRY(read_name_of(*snapshot, "VolumeSnapshot", sidecar.snapshot));
+  }
+  if (const auto medium = view.find("medium")) {
+    NEZHA_TRY(const auto index, medium->one_of({"nvme", "pmem"}));
+    sidecar.medium = index == 0 ? Medium::kNvme : Medium::kPmem;
+  }
+  return ok();
+}
+
 Result<SidecarSettings> read_sidecar(const View& view) {
-  NEZHA_TRY(view.expect_map({"image", "size", "volume", "storageClass", "resources"}));
+  NEZHA_TRY(view.expect_map({"image", "size", "volume", "storageClass", "snapshot", "medium", "resources"}));
   SidecarSettings sidecar;
   NEZHA_TRY(const auto image, view.require("image", "registry.example.org/nezha-cache:0.1.0"));
   NEZHA_TRY(sidecar.image, image.text());
@@ -113,13 +139,7 @@ Result<SidecarSettings> read_sidecar(const View& view) {
     NEZHA_TRY(const auto index, volume->one_of({"emptyDir", "memory", "ephemeral"}));
     sidecar.volume = static_cast<SidecarSettings::Volume>(index);
   }
-  if (const auto storage_class = view.find("storageClass")) {
-    NEZHA_TRY(sidecar.storage_class, storage_class->text());
-    if (sidecar.volume != SidecarSettings::Volume::kEphemeral)
-      return storage_class->error("is for volume: ephemeral; add that, or remove this");
-    if (!is_dns1123_subdomain(sidecar.storage_class))
-      return storage_class->error(quoted(sidecar.storage_class) + " is not the name of a StorageClass");
-  }
+  NEZHA_TRY(read_ephemeral_volume(view, sidecar));
   if (const auto resources = view.find("resources")) {
     NEZHA_TRY(read_sidecar_resources(*resources, sidecar));
   }

@@ -124,7 +124,9 @@ struct SidecarSettings {
   std::string image;
   Volume volume = Volume::kEmptyDir;
   uint64_t size_bytes = uint64_t{10} << 30;  // of the volume; the cache itself keeps less
-  std::string storage_class;                 // empty: the cluster's default
+  std::string storage_class;                 // of kEphemeral, as the next two; empty: the cluster's default
+  std::string snapshot;                      // a VolumeSnapshot of the pod's namespace to begin with; empty: none
+  Medium medium = Medium::kNvme;             // kPmem: a volume of a PMem-CSI class
   uint32_t cpu_millicores = 500;             // request and limit
   uint64_t memory_bytes = uint64_t{512} << 20;
 };

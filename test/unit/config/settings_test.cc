@@ -54,6 +54,8 @@ webhook:
     size: 100Gi
     volume: ephemeral
     storageClass: fast
+    snapshot: warm
+    medium: pmem
     resources: {cpu: 1500m, memory: 2Gi}
 listen: {http: ["0.0.0.0:80", "[::]:80"], https: ["0.0.0.0:443"], admin: "127.0.0.1:9180"}
 resolver: {servers: ["10.96.0.10:5353", 10.96.0.11]}
@@ -110,6 +112,8 @@ TEST(Settings, ReadsTheProgramsSections) {
   EXPECT_EQ(settings.webhook.sidecar->image, "registry.example.org/nezha-cache:1");
   EXPECT_EQ(settings.webhook.sidecar->volume, SidecarSettings::Volume::kEphemeral);
   EXPECT_EQ(settings.webhook.sidecar->storage_class, "fast");
+  EXPECT_EQ(settings.webhook.sidecar->snapshot, "warm");
+  EXPECT_EQ(settings.webhook.sidecar->medium, Medium::kPmem);
   EXPECT_EQ(settings.webhook.sidecar->size_bytes, 100ULL << 30);
   EXPECT_EQ(settings.webhook.sidecar->cpu_millicores, 1500U);
   EXPECT_EQ(settings.webhook.sidecar->memory_bytes, 2ULL << 30);
