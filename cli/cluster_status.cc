@@ -16,8 +16,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kMissed = "missed: no webhook looked at it when it was created; it reads from the real servers";
+constexpr const char* kMissed =
+    "missed: no webhook answered when it was created, or no rule was for it; it reads from the real servers";
 constexpr const char* kUnreadable = "its annotation nezha.io/status is not Nezha's";
+
+// By every registration (charts/nezha).
+const std::set<std::string> kNeverConsidered{"kube-system", "kube-public", "kube-node-lease"};
 
 using Row = std::array<std::string, 6>;  // namespace, pod, mode, rule, hosts, what there is to say
 
@@ -62,6 +66,7 @@ class Reader {
     if (!read) return;  // of a kind that no API server stores
     const k8s::Pod& pod = read.value();
     const std::string name_space = text_at(item, {"metadata", "namespace"});
+    if (kNeverConsidered.contains(name_space)) return;
     const std::string* inject = pod.label(webhook::kInjectLabel);
     const std::string* annotation = pod.annotation(webhook::kStatusAnnotation);
     const bool asks = inject ? *inject == "true" : opted_in_.contains(name_space);

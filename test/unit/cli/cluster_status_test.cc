@@ -35,8 +35,8 @@ TEST(ClusterStatus, IsATable) {
             "NAMESPACE  POD      MODE     RULE  HOSTS  REMARKS\n"
             "a          web      central  near  1      no sidecar; x\n"
             "b          train-0  sidecar  near  5\n"
-            "b          train-1  -        -     0      missed: no webhook looked at it when it was created; it reads "
-            "from the real servers\n"
+            "b          train-1  -        -     0      missed: no webhook answered when it was created, or no rule was "
+            "for it; it reads from the real servers\n"
             "\n3 pods opted in: 1 missed, 0 with no host that is read from the cache\n");
   EXPECT_EQ(found.value().missed, 1u);
 }
@@ -54,6 +54,7 @@ TEST(ClusterStatus, MissedIsWhoAskedAndRuns) {
       {pod("in", "p", kNone, "", "Failed"), 0},
       {pod("out", "p", kNone), 0},
       {pod("out", "p", kOn), 1},
+      {pod("kube-system", "p", kOn), 0},
       {pod("out", "p", R"({"nezha.io/inject":"yes"})"), 0},
       {R"({"kind":"Pod","metadata":{"name":"p","namespace":"in","annotations":{"kubernetes.io/config.mirror":"1"}},
           "spec":{"containers":[]}})",
