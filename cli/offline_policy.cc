@@ -11,6 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kOfflineAddress = "192.0.2.1";  // TEST-NET-1: nobody's
+constexpr const char* kOfflineTlsAddress = "192.0.2.2";
 
 std::string text(const Json& object, std::initializer_list<const char*> path) {
   const Json* at = &object;
@@ -91,6 +92,8 @@ class Reader {
   }
 
   void set_address(const config::Settings& settings) {
+    out_.policy.trust_everywhere = settings.webhook.trust;
+    out_.policy.intercept_addresses = {settings.webhook.cache_tls_address.value_or(IpAddress(kOfflineTlsAddress))};
     if (settings.webhook.cache_address) {
       out_.policy.cache_addresses = {*settings.webhook.cache_address};
       return;

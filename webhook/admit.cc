@@ -64,6 +64,7 @@ Answer admit_or_throw(Entry entry, std::string_view body, const Policy& policy) 
   const Change change = change_pod(entry, request.value().name_space, *request.value().object, policy);
   answer.result = change.failed ? "error" : to_string(change.decision.verdict);
   answer.body = k8s::write_review({request.value().uid, change.patch, change.warnings});
+  answer.untrusted = change.decision.untrusted && !request.value().dry_run;
   answer.pod = change.pod;
   for (const auto& rule : change.decision.rules) answer.rules += (answer.rules.empty() ? "" : ",") + rule;
   if (!change.warnings.empty()) answer.note = change.warnings.front();

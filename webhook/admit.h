@@ -35,6 +35,8 @@ struct Answer {
   std::string pod;    // its name, or generateName
   std::string rules;  // joined by commas
   std::string note;   // the first warning, or what is wrong with the review
+  // The namespace lacks what pods need to be intercepted, and this one, which is no dry run, could have used it.
+  bool untrusted = false;
 };
 Answer admit(Entry entry, std::string_view body, const Policy& policy);
 

@@ -20,6 +20,10 @@ inline constexpr const char* kConfigAnnotation = "nezha.io/config";
 // with "hostsMore": n when more hosts are aliased than the list shows. Reasons say what was not done and why.
 inline constexpr const char* kStatusAnnotation = "nezha.io/status";
 
+// Label written on what the webhook makes in users' namespaces, ConfigMap nezha-trust and Secret nezha-sidecar-tls;
+// value "true". What lacks it is not touched.
+inline constexpr const char* kTrustLabel = "nezha.io/trust";
+
 // Annotation of the cluster autoscaler on a pod: volumes, by commas, that do not keep it from removing the node.
 // The sidecar's is added to what the pod lists.
 inline constexpr const char* kEvictableVolumesAnnotation =

@@ -8,6 +8,7 @@
 #include "webhook/annotations.h"
 #include "webhook/sentence.h"
 #include "webhook/sidecar.h"
+#include "webhook/trust.h"
 
 namespace nezha::webhook {
 namespace {
@@ -134,13 +135,21 @@ class Decider {
   void look_at_pod() {
     in_pod_ = hosts_of_sidecar(pod_);
     if (!in_pod_) no_sidecar_ = why_no_sidecar(pod_, policy_);
+    no_trust_ = why_no_trust(pod_);
+    conflicts_ = plan_trust(pod_).reasons;
+    if (no_trust_.empty() && !conflicts_.empty()) no_trust_ = conflicts_.front();
     for (const auto& alias : pod_.host_aliases) {
       const IpAddress ip(canonical_ip(alias.ip).value_or(alias.ip));
-      if (std::find(policy_.cache_addresses.begin(), policy_.cache_addresses.end(), ip) ==
-          policy_.cache_addresses.end())
-        continue;
-      for (const auto& name : alias.hostnames) at_cache_.insert(HostName(to_lower(name)));
+      for (const auto& name : alias.hostnames) {
+        const HostName host(to_lower(name));
+        if (contains(policy_.cache_addresses, ip)) at_cache_.insert(host);
+        if (contains(policy_.intercept_addresses, ip)) at_intercepting_.insert(host);
+      }
     }
+  }
+
+  static bool contains(const std::vector<IpAddress>& addresses, const IpAddress& ip) {
+    return std::find(addresses.begin(), addresses.end(), ip) != addresses.end();
   }
 
   void plan() {
@@ -167,6 +176,7 @@ class Decider {
     decision_.warn = true;
     aliases.finish(pod_, decision_);
     settle_sidecar();
+    settle_trust();
     report_own_hosts_files();
   }
 
@@ -176,30 +186,72 @@ class Decider {
     const auto upstreams = upstreams_of(rule, name);
     const bool in_sidecar = wanted_mode(rule) == config::Mode::kSidecar && can_use_sidecar(upstreams, name);
     for (const auto* upstream : upstreams) {
-      bool relays = false;
       std::vector<std::string> not_in_sidecar;
+      std::map<std::string, std::vector<std::string>> relayed;  // why -> hosts
       for (const auto& host : upstream->hosts) {
-        const bool elsewhere = at_cache_.contains(host);
-        if (in_sidecar && !elsewhere && (!in_pod_ || in_pod_->contains(host))) {
-          aliases.want(name, host, {IpAddress(kLoopback)});
-          relays |= upstream->tls == config::TlsMode::kIntercept;
-          served_by_sidecar_.insert(host);
-          continue;
+        const bool elsewhere = at_cache_.contains(host) || at_intercepting_.contains(host);
+        std::string why;
+        if (in_sidecar && !elsewhere && (!in_pod_ || in_pod_->served.contains(host))) {
+          why = use_sidecar(*upstream, host, name, aliases);
+        } else {
+          if (in_sidecar) not_in_sidecar.push_back(host.get());
+          why = use_central(*upstream, host, name, aliases);
+          all_known &= !policy_.cache_addresses.empty();
         }
-        if (in_sidecar) not_in_sidecar.push_back(host.get());
-        aliases.want(name, host, policy_.cache_addresses);
-        all_known &= !policy_.cache_addresses.empty();
-        if (!policy_.cache_addresses.empty() && !served_by_sidecar_.contains(host)) at_cache_.insert(host);
+        if (!why.empty()) relayed[why].push_back(host.get());
       }
-      if (relays)
-        decision_.reasons.push_back("upstream " + upstream->name.get() +
-                                    ": the sidecar has no certificates, so https:// is relayed and not cached");
+      for (const auto& [why, hosts] : relayed)
+        decision_.reasons.push_back("https:// is relayed and not cached for " + listed(hosts) + ": " + why);
       // One reason for both causes: the second run finds the first one where this run finds the other.
       if (!not_in_sidecar.empty())
         decision_.reasons.push_back("rule " + name + " uses central for " + listed(not_in_sidecar) +
                                     ": they are mapped there already, or the pod's sidecar does not serve them");
     }
     return all_known;
+  }
+
+  // Both return why the host is not intercepted although it should be; empty when all is as configured.
+  std::string use_sidecar(const config::Upstream& upstream, const HostName& host, const std::string& rule,
+                          AliasPlan& aliases) {
+    aliases.want(rule, host, {IpAddress(kLoopback)});
+    served_by_sidecar_.insert(host);
+    if (upstream.tls != config::TlsMode::kIntercept) return {};
+    const bool is_intercepted =
+        in_pod_ ? in_pod_->intercepted.contains(host) : sidecar_intercepts_.contains(upstream.name);
+    if (!is_intercepted) return why_relayed(upstream, &TrustedHosts::sidecar);
+    intercepted_in_sidecar_.insert(host);
+    return {};
+  }
+
+  std::string use_central(const config::Upstream& upstream, const HostName& host, const std::string& rule,
+                          AliasPlan& aliases) {
+    const bool intercept = upstream.tls == config::TlsMode::kIntercept;
+    std::string why = intercept ? why_relayed(upstream, &TrustedHosts::central) : "";
+    if (intercept && why.empty() && policy_.intercept_addresses.empty())
+      why = "the cache's Service for intercepted hosts has no address";
+    const bool was_intercepted = at_intercepting_.contains(host);
+    const bool now = intercept && why.empty() && !at_cache_.contains(host);
+    if (was_intercepted || now) {
+      aliases.want(rule, host, policy_.intercept_addresses);
+      if (!served_by_sidecar_.contains(host)) at_intercepting_.insert(host);
+      return was_intercepted ? "" : why;
+    }
+    aliases.want(rule, host, policy_.cache_addresses);
+    if (!policy_.cache_addresses.empty() && !served_by_sidecar_.contains(host)) at_cache_.insert(host);
+    return why;
+  }
+
+  // Hosts of one upstream are intercepted together, or none of them: a sidecar cannot tell them apart.
+  std::string why_relayed(const config::Upstream& upstream, std::set<HostName> TrustedHosts::*hosts) {
+    if (!no_trust_.empty()) return no_trust_;
+    if (policy_.trust_everywhere) return {};
+    const auto trusted = policy_.trusted.find(name_space_);
+    const bool all = trusted != policy_.trusted.end() &&
+                     std::all_of(upstream.hosts.begin(), upstream.hosts.end(),
+                                 [&](const HostName& host) { return (trusted->second.*hosts).contains(host); });
+    if (all) return {};
+    decision_.untrusted = true;
+    return "namespace " + name_space_.get() + " does not trust the cache's certificates yet; pods created later may";
   }
 
   std::vector<const config::Upstream*> upstreams_of(const config::InjectionRule& rule, const std::string& name) {
@@ -221,8 +273,13 @@ class Decider {
       auto all = sidecar_upstreams_;
       for (const auto* upstream : upstreams)
         if (std::find(all.begin(), all.end(), upstream) == all.end()) all.push_back(upstream);
-      auto text = sidecar_configuration(*policy_.settings->webhook.sidecar, all);
+      std::set<UpstreamName> intercepted;
+      for (const auto* upstream : all)
+        if (upstream->tls == config::TlsMode::kIntercept && why_relayed(*upstream, &TrustedHosts::sidecar).empty())
+          intercepted.insert(upstream->name);
+      auto text = sidecar_configuration(*policy_.settings->webhook.sidecar, all, intercepted);
       if (text) {
+        sidecar_intercepts_ = std::move(intercepted);
         sidecar_upstreams_ = std::move(all);
         sidecar_text_ = std::move(*text);
         return true;
@@ -242,7 +299,28 @@ class Decider {
     };
     if (std::none_of(decision_.aliases.begin(), decision_.aliases.end(), is_used)) return;
     decision_.mode = config::Mode::kSidecar;
-    if (!in_pod_) decision_.sidecar = Sidecar{*policy_.settings->webhook.sidecar, std::move(sidecar_text_)};
+    if (!in_pod_)
+      decision_.sidecar =
+          Sidecar{*policy_.settings->webhook.sidecar, std::move(sidecar_text_), !sidecar_intercepts_.empty()};
+  }
+
+  // Containers need the bundle where a name resolves to a cache that shows its own certificate.
+  void settle_trust() {
+    const auto is_intercepted = [&](const WantedAlias& alias) {
+      const auto& hosts = alias.ip.get() == kLoopback ? intercepted_in_sidecar_ : at_intercepting_;
+      return (alias.ip.get() == kLoopback || contains(policy_.intercept_addresses, alias.ip)) &&
+             std::any_of(alias.hosts.begin(), alias.hosts.end(),
+                         [&](const HostName& host) { return hosts.contains(host); });
+    };
+    if (std::none_of(decision_.aliases.begin(), decision_.aliases.end(), is_intercepted)) return;
+    const std::string blocked = why_no_trust(pod_);
+    decision_.trust = blocked.empty() && (policy_.trust_everywhere || policy_.trusted.contains(name_space_));
+    if (!decision_.trust)
+      decision_.reasons.push_back(
+          "the pod came with addresses of a cache whose certificates it cannot check: " +
+          (blocked.empty() ? "its namespace has no ConfigMap " + std::string(kTrustConfigMap) : blocked));
+    // Of a container that came after the decision to intercept.
+    if (decision_.trust) decision_.reasons.insert(decision_.reasons.end(), conflicts_.begin(), conflicts_.end());
   }
 
   static void add_ancestor_aliases(const config::AncestorRule& rule, const std::string& name, AliasPlan& aliases) {
@@ -267,7 +345,8 @@ class Decider {
   // The kubelet leaves a hosts file of the container's own alone.
   void report_own_hosts_files() {
     for (const auto& container : pod_.containers)
-      for (std::string path : container.mount_paths) {
+      for (const auto& mount : container.mounts) {
+        std::string path = mount.path;
         while (path.size() > 1 && path.back() == '/') path.pop_back();
         if (path != "/etc/hosts") continue;
         decision_.reasons.push_back("container " + container.name +
@@ -281,10 +360,15 @@ class Decider {
   const Policy& policy_;
   std::map<std::string, std::string> labels_;
   std::vector<Chosen> chosen_;
-  std::optional<std::set<HostName>> in_pod_;  // what a sidecar that is there already serves
-  std::string no_sidecar_;                    // why there can be none
-  std::set<HostName> at_cache_;               // names that the pod, or a rule so far, maps to the central cache
+  std::optional<SidecarHosts> in_pod_;  // what a sidecar that is there already serves
+  std::string no_sidecar_;              // why there can be none
+  std::set<HostName> at_cache_;         // names that the pod, or a rule so far, maps to the central cache
+  std::set<HostName> at_intercepting_;  // the same to the address that intercepts
+  std::string no_trust_;                // why the pod cannot trust the cache's certificates
+  std::vector<std::string> conflicts_;  // of its containers with that
   std::set<HostName> served_by_sidecar_;
+  std::set<HostName> intercepted_in_sidecar_;
+  std::set<UpstreamName> sidecar_intercepts_;  // upstreams, in the configuration that is still to be written
   std::vector<const config::Upstream*> sidecar_upstreams_;
   std::string sidecar_text_;
   Decision decision_;

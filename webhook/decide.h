@@ -36,6 +36,7 @@ struct WantedAlias {
 struct Sidecar {
   config::SidecarSettings settings;
   std::string configuration;  // what the container is given to read
+  bool intercepts = false;    // it has certificates of hosts with tls: intercept
 };
 
 struct Decision {
@@ -44,8 +45,10 @@ struct Decision {
   config::Mode mode = config::Mode::kCentral;  // kSidecar: at least one host is served in the pod
   std::optional<Sidecar> sidecar;              // with kSidecar; absent when the pod has its container already
   std::vector<WantedAlias> aliases;            // one per address; hosts that the pod maps elsewhere itself are left out
-  std::vector<std::string> reasons;            // everything that was not done, and why
-  bool warn = false;                           // the reasons deserve the user's attention at kubectl apply
+  bool trust = false;                // a host is intercepted: the pod's containers must trust the cache's certificates
+  bool untrusted = false;            // one would be, if the namespace had what pods need for that
+  std::vector<std::string> reasons;  // everything that was not done, and why
+  bool warn = false;                 // the reasons deserve the user's attention at kubectl apply
 };
 
 Decision decide(Entry entry, const Namespace& name_space, const k8s::Pod& pod, const Policy& policy);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -57,12 +58,14 @@ struct Base {
 };
 
 // Serves until a stop signal, then drains: not ready at once, served on for the drain time.
-Result<> serve(const Options& options, Base& base, const CertificateSource& certificates, const sigset_t& signals) {
+Result<> serve(const Options& options, Base& base, const CertificateSource& certificates, const sigset_t& signals,
+               std::function<void(const Namespace&)> on_untrusted) {
   AdminServer admin(base.readiness, *base.metrics);
   ServeSettings settings;
   settings.address = options.listen.host;
   settings.port = options.listen.port;
   settings.drain_grace = options.drain;
+  settings.on_untrusted = std::move(on_untrusted);
   AdmissionServer server(settings, base.policies, certificates, base.clock, *base.metrics, *base.log);
   NEZHA_TRY(server.bind());
   NEZHA_TRY(const uint16_t admin_port, admin.start(options.admin.host, options.admin.port));
@@ -109,7 +112,7 @@ Result<> run_with_files(const Options& options, const sigset_t& signals) {
     tell(*base.log, "configuration", policy.refresh());
     tell(*base.log, "certificate", certificate.refresh());
   });
-  return serve(options, base, certificate, signals);
+  return serve(options, base, certificate, signals, nullptr);
 }
 
 Result<k8s::ApiServer> api_server_of(const Options& options) {
@@ -131,6 +134,13 @@ ControllerSettings controller_settings(const Options& options) {
   settings.tls.secret = options.secret;
   settings.cache_service = options.cache_service;
   settings.cache_address = options.cache_address;
+  settings.intercept_service = options.cache_tls_service;
+  settings.trust.enabled = options.trust;
+  settings.trust.release = options.name_space;
+  settings.trust.registration = options.webhook_configuration;
+  settings.trust.ca_secret = options.ca_secret;
+  settings.trust.leaf_secret = options.cache_tls_secret;
+  settings.trust.roots_file = options.roots;
   settings.delegation = options.delegation;
   settings.audit.enabled = options.audit;
   settings.audit.registration = options.webhook_configuration;
@@ -144,7 +154,8 @@ Result<> run_in_cluster(const Options& options, const sigset_t& signals) {
   Controller controller(controller_settings(options), api_server, base.policies, certificate, base.readiness,
                         base.clock, *base.metrics, *base.log);
   controller.start();
-  return serve(options, base, certificate, signals);
+  return serve(options, base, certificate, signals,
+               [&controller](const Namespace& name_space) { controller.note_untrusted(name_space); });
 }
 
 }  // namespace

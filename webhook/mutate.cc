@@ -82,6 +82,8 @@ void sidecar_edits(const k8s::Pod& pod, const Sidecar& sidecar, std::vector<Edit
   edits.push_back(AddInitContainer{sidecar_position(pod), sidecar_container(sidecar)});
   if (auto volume = sidecar_volume(sidecar.settings)) edits.push_back(AddVolume{std::move(*volume)});
   edits.push_back(AddVolume{no_token_volume()});
+  if (sidecar.intercepts && !pod.volumes.contains(kSidecarCertificates))
+    edits.push_back(AddVolume{sidecar_certificates_volume()});
   const auto sets_ports = [](const k8s::Sysctl& sysctl) { return sysctl.name == kPortSysctl; };
   if (std::none_of(pod.sysctls.begin(), pod.sysctls.end(), sets_ports)) edits.push_back(AddSysctl{kPortSysctl, "0"});
   if (sidecar.settings.volume != config::SidecarSettings::Volume::kEmptyDir) return;
@@ -92,6 +94,12 @@ void sidecar_edits(const k8s::Pod& pod, const Sidecar& sidecar, std::vector<Edit
       if (trim(name) == kSidecarName) return;
   const std::string all = (others && !others->empty() ? *others + ',' : std::string()) + kSidecarName;
   set_annotation(pod, kEvictableVolumesAnnotation, all, edits);
+}
+
+// What is missing for containers to trust the cache; those that came later get theirs in a later run.
+void trust_edits(const k8s::Pod& pod, std::vector<Edit>& edits) {
+  if (!pod.volumes.contains(kTrustVolume)) edits.push_back(AddVolume{trust_volume()});
+  for (auto& addition : plan_trust(pod).additions) edits.push_back(TrustContainer{std::move(addition)});
 }
 
 void status_edit(const k8s::Pod& pod, const Decision& decision, Edits& edits) {
@@ -118,6 +126,7 @@ Edits mutate(const k8s::Pod& pod, const Decision& decision) {
   if (decision.verdict != Verdict::kInject) return edits;
   alias_edits(pod, decision.aliases, edits.list);
   if (decision.sidecar) sidecar_edits(pod, *decision.sidecar, edits.list);
+  if (decision.trust) trust_edits(pod, edits.list);
   status_edit(pod, decision, edits);
   return edits;
 }

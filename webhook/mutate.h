@@ -1,6 +1,6 @@
 // mutate: what must change in the pod so that it becomes as the Decision says. Pod + Decision -> Edits.
 // Pure and idempotent: over a pod that has the edits already, the list is empty. Edits only add; nothing of the
-// user's is replaced or removed.
+// user's is replaced or removed. One value grows: JAVA_TOOL_OPTIONS, by options behind the user's.
 // Threads: any.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "nezha/k8s/pod.h"
 #include "webhook/decide.h"
+#include "webhook/trust.h"
 
 namespace nezha::webhook {
 
@@ -42,7 +43,11 @@ struct AddSysctl {
   std::string name;
   std::string value;
 };
-using Edit = std::variant<AppendHosts, AddAlias, SetAnnotation, AddInitContainer, AddVolume, AddSysctl>;
+// New items of volumeMounts and env of one container, and a variable that got longer.
+struct TrustContainer {
+  TrustAddition addition;
+};
+using Edit = std::variant<AppendHosts, AddAlias, SetAnnotation, AddInitContainer, AddVolume, AddSysctl, TrustContainer>;
 
 struct Edits {
   std::vector<Edit> list;

@@ -66,6 +66,18 @@ void add_cluster_flags(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--service", options.service, "Service that the API server calls")->capture_default_str();
   app.add_option("--secret", options.secret, "Secret that holds CA and certificate")->capture_default_str();
   app.add_option("--cache-service", options.cache_service, "Service of the cache")->capture_default_str();
+  app.add_option("--trust", options.trust,
+                 "Make the certificates of hosts with tls: intercept, and what pods of each namespace trust them by; "
+                 "without it https:// is relayed")
+      ->capture_default_str();
+  app.add_option("--cache-tls-service", options.cache_tls_service, "Service of the cache for pods that trust it")
+      ->capture_default_str();
+  app.add_option("--ca-secret", options.ca_secret, "Secret that holds the CAs of intercepted hosts")
+      ->capture_default_str();
+  app.add_option("--cache-tls-secret", options.cache_tls_secret, "Secret with the central cache's certificates")
+      ->capture_default_str();
+  app.add_option("--roots", options.roots, "PEM file of the public roots that pods trust beside the cache")
+      ->capture_default_str();
   app.add_option("--delegation", options.delegation,
                  "Read labelled ConfigMaps of every namespace, within what the admin delegates")
       ->capture_default_str();

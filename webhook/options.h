@@ -29,6 +29,11 @@ struct Options {
   std::string service = "nezha-webhook";
   std::string secret = "nezha-webhook-tls";
   std::string cache_service = "nezha-cache";
+  std::string cache_tls_service = "nezha-cache-tls";
+  bool trust = true;
+  std::string ca_secret = "nezha-ca";
+  std::string cache_tls_secret = "nezha-cache-tls";
+  std::string roots = "/etc/ssl/certs/ca-certificates.crt";
   bool delegation = true;
   bool audit = true;
   std::string api_server;  // empty: as the pod is told

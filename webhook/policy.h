@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -14,12 +15,23 @@
 
 namespace nezha::webhook {
 
+// Hosts with tls: intercept whose certificates pods of a namespace can check.
+struct TrustedHosts {
+  std::set<HostName> central;  // as the central cache shows them
+  std::set<HostName> sidecar;  // as sidecars in that namespace do
+  friend bool operator==(const TrustedHosts&, const TrustedHosts&) = default;
+};
+
 struct Policy {
   std::shared_ptr<const config::Settings> settings = std::make_shared<const config::Settings>();  // never null
   std::map<Namespace, std::vector<config::InjectionRule>> delegated;  // rules of users' namespaces, already checked
   std::vector<config::AncestorRule> ancestor;
   // What central aliases point at, at most one per IP family. Empty: not known yet, pods are admitted unchanged.
   std::vector<IpAddress> cache_addresses;
+  // The same for hosts with tls: intercept in pods that trust it, at most one per family. Empty: not known yet.
+  std::vector<IpAddress> intercept_addresses;
+  std::map<Namespace, TrustedHosts> trusted;  // namespaces that have what pods need
+  bool trust_everywhere = false;              // every namespace has it, for every host: without a cluster
 };
 
 // Holds the Policy in force.

@@ -18,6 +18,8 @@ Result<bool> PolicyFile::refresh() {
     policy->cache_addresses = {*pinned_address_};
   else if (settings.webhook.cache_address)
     policy->cache_addresses = {*settings.webhook.cache_address};
+  if (settings.webhook.cache_tls_address) policy->intercept_addresses = {*settings.webhook.cache_tls_address};
+  policy->trust_everywhere = settings.webhook.trust;
   policy->settings = std::make_shared<const config::Settings>(std::move(settings));
   policies_.publish(std::move(policy));
   return true;

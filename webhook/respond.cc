@@ -56,6 +56,33 @@ void add_sysctls(const k8s::Pod& pod, const Json& items, std::vector<k8s::PatchO
   append("/spec/securityContext/sysctls", pod.sysctls_presence, items, ops);
 }
 
+void trust_container(const k8s::Pod& pod, const TrustAddition& addition, std::vector<k8s::PatchOp>& ops) {
+  const auto& container = pod.containers[addition.container];
+  const std::string path =
+      std::string("/spec/") + (container.is_init ? "initContainers/" : "containers/") + std::to_string(container.item);
+  Json mounts = Json::array(), variables = Json::array();
+  for (const auto& mount : addition.mounts) {
+    mounts.push_back({{"name", kTrustVolume}, {"mountPath", mount.path}, {"readOnly", true}});
+    if (!mount.sub_path.empty()) mounts.back()["subPath"] = mount.sub_path;
+  }
+  for (const auto& variable : addition.variables)
+    variables.push_back({{"name", variable.name}, {"value", variable.value}});
+  for (const auto& longer : addition.extended)
+    ops.push_back({path + "/env/" + std::to_string(longer.item) + "/value", json_text(longer.value)});
+  append(path + "/volumeMounts", container.mounts_presence, mounts, ops);
+  append(path + "/env", container.env_presence, variables, ops);
+}
+
+// A container is named by its place before another one is inserted; all other operations go by path.
+bool goes_before(const k8s::PatchOp& a, const k8s::PatchOp& b) {
+  const auto key = [](const k8s::PatchOp& op) {
+    const std::string list = "/spec/initContainers/";
+    const bool inserts = op.path.starts_with(list) && op.path.find('/', list.size()) == std::string::npos;
+    return inserts ? list + '~' : op.path;
+  };
+  return key(a) < key(b);
+}
+
 }  // namespace
 
 std::vector<k8s::PatchOp> to_patch(const k8s::Pod& pod, const std::vector<Edit>& edits) {
@@ -74,13 +101,14 @@ std::vector<k8s::PatchOp> to_patch(const k8s::Pod& pod, const std::vector<Edit>&
       volumes.push_back(Json::parse(volume->json));
     else if (const auto* sysctl = std::get_if<AddSysctl>(&edit))
       sysctls.push_back(Json{{"name", sysctl->name}, {"value", sysctl->value}});
+    else if (const auto* trust = std::get_if<TrustContainer>(&edit))
+      trust_container(pod, trust->addition, ops);
   }
   set_annotations(pod, annotations, ops);
   append("/spec/hostAliases", pod.host_aliases_presence, aliases, ops);
   append("/spec/volumes", pod.volumes_presence, volumes, ops);
   add_sysctls(pod, sysctls, ops);
-  // No list is both named by index and inserted into, so sorting by path keeps every operation valid.
-  std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::stable_sort(ops.begin(), ops.end(), goes_before);
   return ops;
 }
 

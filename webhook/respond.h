@@ -14,7 +14,7 @@
 namespace nezha::webhook {
 
 // Add-only operations, sorted by path; those of one path keep their order. Absent and null parents are created.
-// Lists grow at their end; into spec.initContainers one item is inserted, and nothing else names it by index.
+// Lists grow at their end; into spec.initContainers one item is inserted, after all else that names it by index.
 std::vector<k8s::PatchOp> to_patch(const k8s::Pod& pod, const std::vector<Edit>& edits);
 
 // Fails with kGiveUp when the patch does not apply to the object, or when what comes out is no readable pod.

@@ -277,6 +277,7 @@ class AdmissionServer::Impl {
     const Answer answer = admit(entry, *body, *policies_.current());
     metrics_.observe(entry, clock_.now() - begin);
     metrics_.count(entry, answer.result);
+    if (answer.untrusted && settings_.on_untrusted) settings_.on_untrusted(Namespace(answer.name_space));
     const auto level = answer.result == "error" || answer.http_status != 200 ? obs::Level::kWarning : obs::Level::kInfo;
     log_.write(level, "review",
                {{"path", request.path},

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -37,6 +38,8 @@ struct ServeSettings {
   // After stop(): how long reviews are still accepted, with `Connection: close`, while the Service's endpoints
   // forget this replica. What is in flight then is finished.
   std::chrono::milliseconds drain_grace{10'000};
+  // Told of each review with Answer::untrusted; called on the review's thread, so it must not wait. Null: nobody is.
+  std::function<void(const Namespace&)> on_untrusted = {};
 };
 
 class AdmissionServer {

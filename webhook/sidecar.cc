@@ -6,6 +6,7 @@
 #include "nezha/base/text.h"
 #include "nezha/config/parse.h"
 #include "webhook/sentence.h"
+#include "webhook/trust.h"
 
 namespace nezha::webhook {
 namespace {
@@ -26,8 +27,7 @@ std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 const k8s::Container* our_container(const k8s::Pod& pod) {
   for (const auto& container : pod.containers)
-    if (container.name == kSidecarName && container.is_native_sidecar && container.env.contains(kSidecarConfigVariable))
-      return &container;
+    if (is_our_sidecar(container)) return &container;
   return nullptr;
 }
 
@@ -126,12 +126,27 @@ Json startup_probe() {
 
 }  // namespace
 
-std::optional<std::set<HostName>> hosts_of_sidecar(const k8s::Pod& pod) {
+bool is_our_sidecar(const k8s::Container& container) {
+  return container.name == kSidecarName && container.is_native_sidecar && container.value(kSidecarConfigVariable);
+}
+
+bool is_mesh_proxy(const k8s::Container& container) {
+  const std::set<std::string> kMesh{"istio-init",   "istio-validation",          "istio-proxy",
+                                    "linkerd-init", "linkerd-network-validator", "linkerd-proxy"};
+  return kMesh.contains(container.name);
+}
+
+std::optional<SidecarHosts> hosts_of_sidecar(const k8s::Pod& pod) {
   const auto* container = our_container(pod);
   if (!container) return std::nullopt;
-  std::set<HostName> hosts;
-  if (const auto settings = config::parse_settings(container->env.at(kSidecarConfigVariable), kSidecarConfigVariable))
-    for (const auto& upstream : settings.value().upstreams) hosts.insert(upstream.hosts.begin(), upstream.hosts.end());
+  SidecarHosts hosts;
+  const auto settings = config::parse_settings(*container->value(kSidecarConfigVariable), kSidecarConfigVariable);
+  if (!settings) return hosts;
+  for (const auto& upstream : settings.value().upstreams) {
+    hosts.served.insert(upstream.hosts.begin(), upstream.hosts.end());
+    if (upstream.tls == config::TlsMode::kIntercept)
+      hosts.intercepted.insert(upstream.hosts.begin(), upstream.hosts.end());
+  }
   return hosts;
 }
 
@@ -148,21 +163,26 @@ std::string why_no_sidecar(const k8s::Pod& pod, const Policy& policy) {
 }
 
 std::optional<std::string> sidecar_configuration(const config::SidecarSettings& settings,
-                                                 const std::vector<const config::Upstream*>& upstreams) {
+                                                 const std::vector<const config::Upstream*>& upstreams,
+                                                 const std::set<UpstreamName>& intercepted) {
   Json list = Json::array();
-  for (const auto* upstream : upstreams) list.push_back(upstream_of(*upstream));
+  for (const auto* upstream : upstreams) {
+    list.push_back(upstream_of(*upstream));
+    if (intercepted.contains(upstream->name)) list.back()["tls"] = "intercept";
+  }
   const bool in_memory = settings.volume == Volume::kMemory;
   const bool in_pmem = settings.medium == config::Medium::kPmem;
   Json tier{{"medium", in_memory ? "memory" : in_pmem ? "pmem" : "nvme"}};
   if (!in_memory) tier["path"] = std::string(kDirectory) + "/nezha";
   tier["size"] = tier_bytes(settings);
   const auto loopback = [](int port) { return "127.0.0.1:" + std::to_string(port); };
-  const Json json{{"listen",
-                   {{"http", Json::array({loopback(kHttpPort)})},
-                    {"https", Json::array({loopback(kHttpsPort)})},
-                    {"admin", loopback(kAdminPort)}}},
-                  {"cache", {{"memory", settings.memory_bytes / 2}, {"tiers", Json::array({tier})}}},
-                  {"upstreams", list}};
+  Json json{{"listen",
+             {{"http", Json::array({loopback(kHttpPort)})},
+              {"https", Json::array({loopback(kHttpsPort)})},
+              {"admin", loopback(kAdminPort)}}},
+            {"cache", {{"memory", settings.memory_bytes / 2}, {"tiers", Json::array({tier})}}},
+            {"upstreams", list}};
+  if (!intercepted.empty()) json["tls"] = {{"directory", kCertificatesDirectory}};
   std::string text = text_of(json);
   if (text.size() > kConfigurationBytesMax) return std::nullopt;
   return text;
@@ -178,6 +198,8 @@ std::string sidecar_container(const Sidecar& sidecar) {
   Json mounts = Json::array({Json{{"name", kNoTokenVolume}, {"mountPath", kTokenPath}, {"readOnly", true}}});
   if (settings.volume != Volume::kMemory)
     mounts.insert(mounts.begin(), Json{{"name", kSidecarName}, {"mountPath", kDirectory}});
+  if (sidecar.intercepts)
+    mounts.push_back({{"name", kSidecarCertificates}, {"mountPath", kCertificatesDirectory}, {"readOnly", true}});
   const uint32_t threads = (settings.cpu_millicores + 999) / 1000;
   const Json json{{"name", kSidecarName},
                   {"image", settings.image},
@@ -212,11 +234,9 @@ std::optional<std::string> sidecar_volume(const config::SidecarSettings& setting
 }
 
 size_t sidecar_position(const k8s::Pod& pod) {
-  const std::set<std::string> kMesh{"istio-init",   "istio-validation",          "istio-proxy",
-                                    "linkerd-init", "linkerd-network-validator", "linkerd-proxy"};
   size_t position = 0;
   for (size_t i = 0; i < pod.containers.size() && pod.containers[i].is_init; ++i)
-    if (kMesh.contains(pod.containers[i].name)) position = i + 1;
+    if (is_mesh_proxy(pod.containers[i])) position = i + 1;
   return position;
 }
 

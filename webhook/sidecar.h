@@ -19,16 +19,25 @@ inline constexpr const char* kNoTokenVolume = "nezha-no-token";  // empty, lies 
 inline constexpr const char* kSidecarConfigVariable = "NEZHA_CONFIG";
 inline constexpr const char* kPortSysctl = "net.ipv4.ip_unprivileged_port_start";
 
-// The hosts that a sidecar of ours, added before, serves; nothing when the pod has none.
-std::optional<std::set<HostName>> hosts_of_sidecar(const k8s::Pod& pod);
+// What a sidecar of ours, added before, serves; nothing when the pod has none.
+struct SidecarHosts {
+  std::set<HostName> served;
+  std::set<HostName> intercepted;  // of them
+};
+std::optional<SidecarHosts> hosts_of_sidecar(const k8s::Pod& pod);
+
+// A sidecar of ours; a mesh's own container, which is left alone.
+bool is_our_sidecar(const k8s::Container& container);
+bool is_mesh_proxy(const k8s::Container& container);
 
 // Why the pod cannot get a sidecar, for a reader; empty when it can.
 std::string why_no_sidecar(const k8s::Pod& pod, const Policy& policy);
 
-// What the sidecar reads: these upstreams, reached directly. It has no keys and no certificates, so it passes on what
-// needs them. JSON, which is YAML too. Nothing when it is too long for an environment variable.
+// What the sidecar reads: these upstreams, reached directly; of them it intercepts the `intercepted`, and relays TLS of
+// the others. It has no keys of S3. JSON, which is YAML too. Nothing when it is too long for an environment variable.
 std::optional<std::string> sidecar_configuration(const config::SidecarSettings& settings,
-                                                 const std::vector<const config::Upstream*>& upstreams);
+                                                 const std::vector<const config::Upstream*>& upstreams,
+                                                 const std::set<UpstreamName>& intercepted);
 
 // As items of spec.initContainers and spec.volumes, JSON.
 std::string sidecar_container(const Sidecar& sidecar);

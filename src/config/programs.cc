@@ -173,9 +173,16 @@ Result<WebhookSettings> read_webhook(const View& top) {
   WebhookSettings webhook;
   const auto section = top.find("webhook");
   if (!section) return webhook;
-  NEZHA_TRY(section->expect_map({"cacheAddress", "sidecar"}));
+  NEZHA_TRY(section->expect_map({"cacheAddress", "cacheTlsAddress", "trust", "sidecar"}));
   if (const auto address = section->find("cacheAddress")) {
     NEZHA_TRY(webhook.cache_address, address->ip());
+  }
+  if (const auto address = section->find("cacheTlsAddress")) {
+    NEZHA_TRY(webhook.cache_tls_address, address->ip());
+  }
+  if (const auto trust = section->find("trust")) {
+    NEZHA_TRY(const auto index, trust->one_of({"false", "true"}));
+    webhook.trust = index == 1;
   }
   if (const auto sidecar = section->find("sidecar")) {
     NEZHA_TRY(webhook.sidecar, read_sidecar(*sidecar));
@@ -220,9 +227,12 @@ Result<TlsSettings> read_tls(const View& top) {
   const auto section = top.find("tls");
   if (!section) return tls;
   NEZHA_TRY(refuse_reserved(*section, "ca", "remove it and list the hosts' certificates in tls.certificates"));
-  NEZHA_TRY(section->expect_map({"certificates"}));
+  NEZHA_TRY(section->expect_map({"certificates", "directory"}));
   if (const auto certificates = section->find("certificates")) {
     NEZHA_TRY(tls.certificates, read_list<TlsSettings::Pair>(*certificates, kCertificatesMax, read_pair));
+  }
+  if (const auto directory = section->find("directory")) {
+    NEZHA_TRY(tls.directory, directory->absolute_path());
   }
   return tls;
 }

@@ -114,7 +114,15 @@ class Reader {
 
   void read_volumes(const Json& spec) {
     for (const Json& volume : list(spec, "volumes", "spec", &pod_.volumes_presence))
-      if (is_object(volume, "spec.volumes[]")) pod_.volumes.insert(text(volume, "name", "spec.volumes[]"));
+      if (is_object(volume, "spec.volumes[]")) read_volume(volume);
+  }
+
+  void read_volume(const Json& volume) {
+    const std::string name = text(volume, "name", "spec.volumes[]");
+    pod_.volumes.insert(name);
+    const Json* config_map = member(volume, "configMap");
+    if (config_map && is_object(*config_map, "spec.volumes[].configMap"))
+      pod_.config_map_volumes[name] = text(*config_map, "name", "spec.volumes[].configMap");
   }
 
   void read_security_context(const Json& spec) {
@@ -161,11 +169,19 @@ class Reader {
   }
 
   void read_env(const Json& item, const std::string& path, Container& container) {
-    for (const Json& variable : list(item, "env", path)) {
+    for (const Json& variable : list(item, "env", path, &container.env_presence)) {
       if (!is_object(variable, path + ".env[]")) return;
-      const Json* value = member(variable, "value");
-      if (value && value->is_string())
-        container.env[text(variable, "name", path + ".env[]")] = value->get<std::string>();
+      Variable read{text(variable, "name", path + ".env[]"), std::nullopt};
+      if (!member(variable, "valueFrom")) read.value = text(variable, "value", path + ".env[]");
+      container.env.push_back(std::move(read));
+    }
+  }
+
+  void read_mounts(const Json& item, const std::string& path, Container& container) {
+    const std::string mount_path = path + ".volumeMounts[]";
+    for (const Json& mount : list(item, "volumeMounts", path, &container.mounts_presence)) {
+      if (!is_object(mount, mount_path)) return;
+      container.mounts.push_back({text(mount, "mountPath", mount_path), text(mount, "name", mount_path)});
     }
   }
 
@@ -176,11 +192,10 @@ class Reader {
       if (!is_object(items[i], path)) return;
       Container container;
       container.name = text(items[i], "name", path);
-      for (const Json& mount : list(items[i], "volumeMounts", path)) {
-        if (is_object(mount, path + ".volumeMounts[]"))
-          container.mount_paths.push_back(text(mount, "mountPath", path + ".volumeMounts[]"));
-      }
+      container.item = i;
+      read_mounts(items[i], path, container);
       container.is_init = key == std::string_view("initContainers");
+      container.is_ephemeral = key == std::string_view("ephemeralContainers");
       container.is_native_sidecar = container.is_init && text(items[i], "restartPolicy", path) == "Always";
       read_ports(items[i], path, container);
       read_probed_ports(items[i], container);
@@ -199,6 +214,13 @@ const std::string* find(const std::map<std::string, std::string>& map, const std
 }
 
 }  // namespace
+
+const std::string* Container::value(const std::string& variable) const {
+  // Of several with one name the last one counts.
+  for (auto it = env.rbegin(); it != env.rend(); ++it)
+    if (it->name == variable) return it->value ? &*it->value : nullptr;
+  return nullptr;
+}
 
 const std::string* Pod::label(const std::string& key) const { return find(labels, key); }
 const std::string* Pod::annotation(const std::string& key) const { return find(annotations, key); }

@@ -99,8 +99,12 @@ void strip_aliases(const Json& before, Json& after) {
 
 // The container nezha-cache, its volumes, and the sysctl that opens ports 80 and 443 to it.
 void strip_sidecar(const Json& before, Json& after) {
-  strip_items(before, after, "initContainers", {"nezha-cache"});
-  strip_items(before, after, "volumes", {"nezha-cache", "nezha-no-token"});
+  // A user's container of that name may have got the bundle, and there is no other then.
+  const Json was_init = before.value("initContainers", Json());
+  const auto is_named_so = [](const Json& item) { return item.is_object() && item.value("name", "") == "nezha-cache"; };
+  if (!was_init.is_array() || std::none_of(was_init.begin(), was_init.end(), is_named_so))
+    strip_items(before, after, "initContainers", {"nezha-cache"});
+  strip_items(before, after, "volumes", {"nezha-cache", "nezha-no-token", "nezha-sidecar-tls", "nezha-trust"});
   if (!after.contains("securityContext") || !after["securityContext"].is_object()) return;
   const Json was = before.value("securityContext", Json());
   auto& now = after["securityContext"];
@@ -112,6 +116,35 @@ void strip_sidecar(const Json& before, Json& after) {
     after.erase("securityContext");
 }
 
+// The options behind those of the user.
+void strip_java(const Json& before, Json& after) {
+  if (!before.is_array() || !after.is_array() || after.size() < before.size()) return;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!before[i].is_object() || before[i] == after[i] || before[i].value("name", "") != "JAVA_TOOL_OPTIONS") continue;
+    const std::string was = before[i].value("value", "");
+    const std::string ours =
+        "-Djavax.net.ssl.trustStore=/etc/nezha-trust/truststore.p12 -Djavax.net.ssl.trustStoreType=PKCS12 "
+        "-Djavax.net.ssl.trustStorePassword=changeit";
+    if (after[i].value("value", "") == was + (was.empty() ? "" : " ") + ours) after[i] = before[i];
+  }
+}
+
+// The bundle's mounts and variables in each container.
+void strip_trust(const Json& before, Json& after, const char* list) {
+  if (!before.contains(list) || !before[list].is_array() || !after[list].is_array()) return;
+  for (size_t i = 0; i < before[list].size() && i < after[list].size(); ++i) {
+    const Json& was = before[list][i];
+    Json& now = after[list][i];
+    if (!was.is_object() || !now.is_object()) continue;
+    strip_items(was, now, "volumeMounts", {"nezha-trust"});
+    strip_items(was, now, "env",
+                {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+                 "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "S3_CA_FILE"});
+    if (now.contains("env")) strip_java(was.value("env", Json()), now["env"]);
+    strip_items(was, now, "env", {"JAVA_TOOL_OPTIONS"});
+  }
+}
+
 }  // namespace
 
 testing::AssertionResult is_extension(const Json& before, const Json& after) {
@@ -120,6 +153,7 @@ testing::AssertionResult is_extension(const Json& before, const Json& after) {
   if (stripped.contains("spec") && before.contains("spec")) {
     strip_aliases(before["spec"], stripped["spec"]);
     strip_sidecar(before["spec"], stripped["spec"]);
+    for (const char* list : {"initContainers", "containers"}) strip_trust(before["spec"], stripped["spec"], list);
   }
   if (stripped == before) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "differs beyond what Nezha adds:\n" << Json::diff(before, stripped).dump(2);

@@ -119,6 +119,10 @@ class FakeApiServer::Impl {
 
   void remove(const std::string& path) {
     std::lock_guard lock(mutex_);
+    erase(path);
+  }
+  // REQUIRES: mutex_ held.
+  void erase(const std::string& path) {
     const auto found = objects_.find(path);
     if (found == objects_.end()) return;
     Json object = found->second;
@@ -232,6 +236,7 @@ class FakeApiServer::Impl {
     }
     if (request.method == "GET") return response.set_content(found->second.dump(), "application/json");
     if (request.method == "PUT") return update(request, found->second, response);
+    if (request.method == "DELETE") return remove(request, found->second, response);
     if (request.method == "PATCH") return patch(request, found->second, response);
     refuse(response, 405, "not supported here");
   }
@@ -268,6 +273,17 @@ class FakeApiServer::Impl {
     if (object == current) return response.set_content(current.dump(), "application/json");  // no new version
     store(request.path, std::move(object));
     response.set_content(objects_[request.path].dump(), "application/json");
+  }
+
+  void remove(const httplib::Request& request, const Json& current, httplib::Response& response) {
+    const Json options = Json::parse(request.body, nullptr, false);
+    const Json preconditions = options.is_object() ? options.value("preconditions", Json::object()) : Json::object();
+    const std::string wanted = preconditions.value("resourceVersion", "");
+    if (!wanted.empty() && wanted != current["metadata"]["resourceVersion"].get<std::string>()) {
+      return refuse(response, 409, "the object has been modified");
+    }
+    erase(request.path);
+    response.set_content(R"({"kind":"Status","status":"Success"})", "application/json");
   }
 
   void patch(const httplib::Request& request, const Json& current, httplib::Response& response) {

@@ -68,6 +68,14 @@ GoldenCase load_golden_case(const fs::path& folder) {
     out.policy.cache_addresses.clear();
     for (const auto& ip : options["cacheAddresses"]) out.policy.cache_addresses.emplace_back(ip.get<std::string>());
   }
+  if (options.contains("trusted")) {
+    out.policy.trust_everywhere = false;
+    for (const auto& host : options["trusted"]) {
+      auto& trusted = out.policy.trusted[out.name_space];
+      trusted.central.insert(HostName(host.get<std::string>()));
+      trusted.sidecar.insert(HostName(host.get<std::string>()));
+    }
+  }
   if (options.contains("delegated")) add_delegated(options["delegated"], out.policy);
   return out;
 }

@@ -3,10 +3,12 @@
 //   watches (their own threads) -> inbox -> this thread: PolicyBuilder -> PolicyStore, Events
 //                                                        TlsKeeper     -> certificate in force, registration
 //                                                        Auditor       -> pods that were missed, Events
+//                                                        TrustKeeper   -> certificates of intercepted hosts, bundles
 // Watches of the Secret and the registration only say that something changed; TlsKeeper reads both itself.
 // A failed pass is repeated with a growing delay; a pass is made now and then without any change, for what time brings.
 //
-// Threads: start(), stop() and the destructor from one thread; all references are borrowed and outlive the controller.
+// Threads: start(), stop() and the destructor from one thread, note_untrusted() from any; all references are borrowed
+// and outlive the controller.
 #pragma once
 
 #include <memory>
@@ -23,6 +25,7 @@
 #include "webhook/controller/auditor.h"
 #include "webhook/controller/readiness.h"
 #include "webhook/controller/tls_keeper.h"
+#include "webhook/controller/trust_keeper.h"
 #include "webhook/policy.h"
 
 namespace nezha::webhook {
@@ -31,9 +34,11 @@ struct ControllerSettings {
   TlsKeeperSettings tls;  // holds the release's namespace too
   std::string admin_config = "nezha-config";
   std::string ancestor_config = "hostaliases-config";
+  TrustKeeperSettings trust;
   std::string cache_service = "nezha-cache";
-  std::optional<IpAddress> cache_address;  // pinned: the Service is not watched
-  bool delegation = true;                  // false: ConfigMaps of other namespaces are not watched
+  std::string intercept_service = "nezha-cache-tls";  // of the same cache, for pods that trust its certificates
+  std::optional<IpAddress> cache_address;             // pinned: the Service is not watched
+  bool delegation = true;                             // false: ConfigMaps of other namespaces are not watched
   AuditorSettings audit;
   k8s::WatchOptions watch;
   std::chrono::milliseconds resync{30'000};    // between passes when nothing happens
@@ -52,6 +57,8 @@ class Controller {
   Controller& operator=(const Controller&) = delete;
 
   void start();
+  // A pod of that namespace could have used interception if the namespace had a bundle. Only remembers it.
+  void note_untrusted(const Namespace& name_space);
   void stop();  // cuts what is pending and returns once all threads have ended; idempotent
 
  private:

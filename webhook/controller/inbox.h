@@ -4,14 +4,17 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "nezha/base/named.h"
 #include "webhook/controller/config_map.h"
+#include "webhook/controller/trust_bundle.h"
 
 namespace nezha::webhook {
 
@@ -21,9 +24,15 @@ struct News {
   std::optional<std::optional<ConfigMap>> ancestor;
   std::optional<std::vector<ConfigMap>> delegated;
   std::optional<std::vector<IpAddress>> cache_addresses;
-  bool tls = false;  // the Secret or the registration changed
+  std::optional<std::vector<IpAddress>> intercept_addresses;
+  std::optional<std::map<Namespace, TrustRecord>> trust;  // bundles that exist
+  std::optional<std::set<Namespace>> labelled;            // namespaces that opt in
+  std::set<Namespace> noted;                              // pods there could have used a bundle; bounded by who adds
+  bool tls = false;                                       // the Secret or the registration changed
 
-  bool configuration() const { return admin || ancestor || delegated || cache_addresses; }
+  bool configuration() const {
+    return admin || ancestor || delegated || cache_addresses || intercept_addresses || trust;
+  }
 };
 
 class Inbox {

@@ -10,6 +10,7 @@ namespace nezha::webhook {
 namespace {
 
 constexpr const char* kConfigKey = "config.yaml";
+constexpr const char* kExtraRootsKey = "extra-roots.pem";
 constexpr const char* kAncestorKey = "config";
 
 std::string source_name(const ConfigMap& config_map, const char* key) { return config_map.reference.name + "/" + key; }
@@ -90,6 +91,10 @@ void PolicyBuilder::set_delegated(std::vector<ConfigMap> config_maps) {
 }
 
 void PolicyBuilder::set_cache_addresses(std::vector<IpAddress> addresses) { cache_addresses_ = std::move(addresses); }
+void PolicyBuilder::set_intercept_addresses(std::vector<IpAddress> addresses) {
+  intercept_addresses_ = std::move(addresses);
+}
+void PolicyBuilder::set_trusted(std::map<Namespace, TrustedHosts> trusted) { trusted_ = std::move(trusted); }
 
 PolicyBuilder::Outcome PolicyBuilder::build() {
   Builder builder;
@@ -117,7 +122,13 @@ PolicyBuilder::Outcome PolicyBuilder::build() {
     policy->cache_addresses = {*configured};
   else
     policy->cache_addresses = one_per_family(cache_addresses_);
-  return {std::move(policy), std::move(builder.findings), builder.invalid};
+  const auto& intercepting = policy->settings->webhook.cache_tls_address;
+  policy->intercept_addresses = intercepting ? std::vector{*intercepting} : one_per_family(intercept_addresses_);
+  policy->trusted = trusted_;
+  Outcome outcome{std::move(policy), std::move(builder.findings), builder.invalid, admin_unknown, {}};
+  if (admin_.config_map && admin_.config_map->data.contains(kExtraRootsKey))
+    outcome.extra_roots_pem = admin_.config_map->data.at(kExtraRootsKey);
+  return outcome;
 }
 
 }  // namespace nezha::webhook

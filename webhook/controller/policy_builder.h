@@ -29,15 +29,19 @@ class PolicyBuilder {
   // A pinned address wins over what the configuration says, and that over the cache Service.
   explicit PolicyBuilder(std::optional<IpAddress> pinned_address) : pinned_address_(std::move(pinned_address)) {}
 
-  void set_admin(std::optional<ConfigMap> config_map);         // nezha-config, key config.yaml
-  void set_ancestor(std::optional<ConfigMap> config_map);      // hostaliases-config, key config
-  void set_delegated(std::vector<ConfigMap> config_maps);      // labelled, of every namespace, key config.yaml
-  void set_cache_addresses(std::vector<IpAddress> addresses);  // the Service's, in its order
+  void set_admin(std::optional<ConfigMap> config_map);             // nezha-config, key config.yaml
+  void set_ancestor(std::optional<ConfigMap> config_map);          // hostaliases-config, key config
+  void set_delegated(std::vector<ConfigMap> config_maps);          // labelled, of every namespace, key config.yaml
+  void set_cache_addresses(std::vector<IpAddress> addresses);      // the Service's, in its order
+  void set_intercept_addresses(std::vector<IpAddress> addresses);  // the same of the intercepting Service
+  void set_trusted(std::map<Namespace, TrustedHosts> trusted);
 
   struct Outcome {
     std::shared_ptr<const Policy> policy;
     std::vector<Finding> findings;
-    size_t invalid = 0;  // ConfigMaps that are wrong now
+    size_t invalid = 0;           // ConfigMaps that are wrong now
+    bool admin_unknown = false;   // the admin's is wrong, and none was good before
+    std::string extra_roots_pem;  // nezha-config, key extra-roots.pem
   };
   Outcome build();
 
@@ -56,6 +60,8 @@ class PolicyBuilder {
   Source ancestor_;
   std::map<std::pair<Namespace, std::string>, Source> delegated_;
   std::vector<IpAddress> cache_addresses_;
+  std::vector<IpAddress> intercept_addresses_;
+  std::map<Namespace, TrustedHosts> trusted_;
 };
 
 }  // namespace nezha::webhook

@@ -13,6 +13,8 @@
 
 {{- define "nezha.webhook" -}}{{ include "nezha.fullname" . }}-webhook{{- end }}
 {{- define "nezha.cache" -}}{{ include "nezha.fullname" . }}-cache{{- end }}
+{{- define "nezha.cacheTls" -}}{{ include "nezha.cache" . }}-tls{{- end }}
+{{- define "nezha.caSecret" -}}{{ include "nezha.fullname" . }}-ca{{- end }}
 {{- define "nezha.secret" -}}{{ include "nezha.webhook" . }}-tls{{- end }}
 
 {{- define "nezha.webhook.account" -}}

@@ -24,6 +24,14 @@ inline constexpr size_t kStatusHostsMax = 100;              // listed in nezha.i
 inline constexpr size_t kStatusReasonsMax = 20;
 inline constexpr size_t kHostsLineBytesMusl = 511;  // musl reads /etc/hosts in lines of this length
 
+// Interception.
+inline constexpr size_t kInterceptedHostsMax = 400;             // their certificates fill one Secret (1 MiB)
+inline constexpr size_t kAuthoritiesBytesMax = 700 * 1024;      // of CAs, as text, in one Secret
+inline constexpr size_t kNotedNamespacesMax = 1000;             // that asked for it and do not have it yet
+inline constexpr size_t kNamespacesPerPassMax = 20;             // that one pass of the controller writes to
+inline constexpr size_t kRootsBytesMax = 700 * 1024;            // of all roots of a namespace, as PEM text
+static_assert(kInterceptedHostsMax * 1536 <= kConfigBytesMax);  // a certificate in Base64, with a long name
+
 // HTTP, both directions.
 inline constexpr size_t kHeadBytesMax = 64 * 1024;  // request or response line plus all fields
 inline constexpr size_t kHeadFieldsMax = 256;

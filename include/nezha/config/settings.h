@@ -133,6 +133,10 @@ struct SidecarSettings {
 
 struct WebhookSettings {
   std::optional<IpAddress> cache_address;  // pins what central aliases point at
+  // Without a cluster: what central aliases of intercepted hosts point at, and whether namespaces trust the cache. A
+  // cluster knows both by itself.
+  std::optional<IpAddress> cache_tls_address;
+  bool trust = false;
   std::optional<SidecarSettings> sidecar;  // absent: mode sidecar falls back to central
 };
 
@@ -155,6 +159,7 @@ struct TlsSettings {
     std::string key_path;
   };
   std::vector<Pair> certificates;  // leaves, chosen by SNI
+  std::string directory;           // of more of them: every *.crt with tls.key; empty: none
 };
 
 struct Settings {

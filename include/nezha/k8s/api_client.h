@@ -69,6 +69,9 @@ class ApiClient {
                                            std::string_view json);
   [[nodiscard]] Result<std::string> patch(const Resource& resource, const Namespace& name_space, std::string_view name,
                                           PatchType type, std::string_view body);
+  // Deletes the object if it is still of this version; one that is absent already is a success.
+  [[nodiscard]] Result<> remove(const Resource& resource, const Namespace& name_space, std::string_view name,
+                                std::string_view resource_version);
   // One page of a list: `page_token` is metadata.continue of the page before, empty for the first.
   [[nodiscard]] Result<std::string> list(const Scope& scope, size_t page_items, std::string_view page_token = {});
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,13 +24,29 @@ struct HostAlias {
   std::vector<std::string> hostnames;
 };
 
+struct Mount {
+  std::string path;
+  std::string volume;
+};
+
+struct Variable {
+  std::string name;
+  std::optional<std::string> value;  // nothing: it comes from elsewhere (valueFrom)
+};
+
 struct Container {
   std::string name;
-  std::vector<std::string> mount_paths = {};
+  size_t item = 0;  // its place in its list of the pod
+  Presence mounts_presence = Presence::kAbsent;
+  std::vector<Mount> mounts = {};
   bool is_init = false;
-  bool is_native_sidecar = false;               // an init container with restartPolicy: Always
-  std::vector<int64_t> ports = {};              // containerPort and hostPort of each; ports that probes and hooks ask
-  std::map<std::string, std::string> env = {};  // those with a value of their own
+  bool is_ephemeral = false;
+  bool is_native_sidecar = false;   // an init container with restartPolicy: Always
+  std::vector<int64_t> ports = {};  // containerPort and hostPort of each; ports that probes and hooks ask
+  Presence env_presence = Presence::kAbsent;
+  std::vector<Variable> env = {};  // in the pod's order
+
+  const std::string* value(const std::string& variable) const;  // null when absent or from elsewhere; borrowed
 };
 
 struct Sysctl {
@@ -52,7 +69,8 @@ struct Pod {
   Presence init_containers_presence = Presence::kAbsent;
 
   Presence volumes_presence = Presence::kAbsent;
-  std::set<std::string> volumes;  // names
+  std::set<std::string> volumes;                          // names
+  std::map<std::string, std::string> config_map_volumes;  // of those that are ConfigMaps: name -> ConfigMap
   Presence security_context_presence = Presence::kAbsent;
   Presence sysctls_presence = Presence::kAbsent;
   std::vector<Sysctl> sysctls;

@@ -51,6 +51,8 @@ struct WatchOptions {
   size_t page_items = 100;
   size_t event_bytes_max = 8 * 1024 * 1024;  // one line of the stream
   size_t objects_max = 10'000;               // more than this is refused: the state is kept in memory
+  // What is kept of an object's JSON, for objects that are large and of which little matters; null: all.
+  std::function<std::string(const std::string& json)> reduce = {};
 };
 
 class Watch {

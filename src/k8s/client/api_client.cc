@@ -1,5 +1,6 @@
 #include "nezha/k8s/api_client.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "src/k8s/client/failure.h"
@@ -101,6 +102,15 @@ Result<std::string> ApiClient::update(const Resource& resource, const Namespace&
 Result<std::string> ApiClient::patch(const Resource& resource, const Namespace& name_space, std::string_view name,
                                      PatchType type, std::string_view body) {
   return connection_->call({"PATCH", resource.path(name_space, name), std::string(body), content_type_of(type)});
+}
+
+Result<> ApiClient::remove(const Resource& resource, const Namespace& name_space, std::string_view name,
+                           std::string_view resource_version) {
+  const nlohmann::json options{
+      {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", {{"resourceVersion", resource_version}}}};
+  const auto removed = connection_->call({"DELETE", resource.path(name_space, name), options.dump(), kJsonType});
+  if (removed || removed.error().remedy == Remedy::kAbsent) return ok();
+  return fail(removed.error().remedy, removed.error().message);
 }
 
 Result<std::string> ApiClient::list(const Scope& scope, size_t page_items, std::string_view page_token) {

@@ -49,6 +49,8 @@ cache:
     - {medium: nvme, path: /cache/nezha, size: 1Ti}
 webhook:
   cacheAddress: 10.96.12.34
+  cacheTlsAddress: 10.96.12.35
+  trust: true
   sidecar:
     image: registry.example.org/nezha-cache:1
     size: 100Gi
@@ -61,6 +63,7 @@ listen: {http: ["0.0.0.0:80", "[::]:80"], https: ["0.0.0.0:443"], admin: "127.0.
 resolver: {servers: ["10.96.0.10:5353", 10.96.0.11]}
 tls:
   certificates: [{certificate: /tls/a.crt, key: /tls/a.key}]
+  directory: /etc/nezha-tls
 )";
 
 TEST(Settings, ReadsUpstreams) {
@@ -108,6 +111,9 @@ TEST(Settings, ReadsTheProgramsSections) {
   EXPECT_EQ(settings.cache.tiers[1].path, "/cache/nezha");
   EXPECT_EQ(settings.cache.tiers[1].size_bytes, 1ULL << 40);
   EXPECT_EQ(settings.webhook.cache_address, IpAddress("10.96.12.34"));
+  EXPECT_EQ(settings.webhook.cache_tls_address, IpAddress("10.96.12.35"));
+  EXPECT_TRUE(settings.webhook.trust);
+  EXPECT_EQ(settings.tls.directory, "/etc/nezha-tls");
   ASSERT_TRUE(settings.webhook.sidecar);
   EXPECT_EQ(settings.webhook.sidecar->image, "registry.example.org/nezha-cache:1");
   EXPECT_EQ(settings.webhook.sidecar->volume, SidecarSettings::Volume::kEphemeral);

@@ -39,8 +39,28 @@ TEST(ReadPod, ReadsWhatTheWebhookNeeds) {
   EXPECT_TRUE(pod.host_network);
   EXPECT_THAT(pod.host_aliases.at(0).hostnames, ElementsAre("x", "y"));
   EXPECT_EQ(pod.containers.at(0).name, "i");
-  EXPECT_THAT(pod.containers.at(0).mount_paths, ElementsAre("/m"));
+  ASSERT_EQ(pod.containers.at(0).mounts.size(), 1u);
+  EXPECT_EQ(pod.containers.at(0).mounts[0].path, "/m");
   EXPECT_EQ(pod.containers.at(1).name, "c");
+}
+
+TEST(ReadPod, ReadsWhatTrustDependsOn) {
+  const auto pod = read(R"({"spec":{
+    "volumes":[{"name":"t","configMap":{"name":"nezha-trust"}},{"name":"e","emptyDir":{}},{"name":"n","configMap":null}],
+    "initContainers":[{"name":"i","env":null}],
+    "containers":[{"name":"a"},{"name":"b","volumeMounts":[{"name":"t","mountPath":"/t"}],
+      "env":[{"name":"A","value":"1"},{"name":"A","valueFrom":{"fieldRef":{}}},{"name":"B","value":"2"}]}],
+    "ephemeralContainers":[{"name":"d"}]}})")
+                       .value();
+  EXPECT_THAT(pod.config_map_volumes, ElementsAre(testing::Pair("t", "nezha-trust")));
+  EXPECT_EQ(pod.containers.at(0).env_presence, Presence::kNull);
+  EXPECT_EQ(pod.containers.at(0).mounts_presence, Presence::kAbsent);
+  const auto& b = pod.containers.at(2);
+  EXPECT_EQ(b.item, 1u);
+  EXPECT_EQ(b.mounts.at(0).volume, "t");
+  EXPECT_EQ(b.value("A"), nullptr) << "the last one counts";
+  EXPECT_EQ(*b.value("B"), "2");
+  EXPECT_TRUE(pod.containers.at(3).is_ephemeral);
 }
 
 TEST(ReadPod, ReadsWhatASidecarDependsOn) {
@@ -54,7 +74,9 @@ TEST(ReadPod, ReadsWhatASidecarDependsOn) {
                        .value();
   EXPECT_TRUE(pod.containers.at(0).is_init);
   EXPECT_TRUE(pod.containers.at(0).is_native_sidecar);
-  EXPECT_THAT(pod.containers.at(0).env, ElementsAre(testing::Pair("A", "1")));
+  EXPECT_EQ(*pod.containers.at(0).value("A"), "1");
+  EXPECT_EQ(*pod.containers.at(0).value("B"), "");
+  EXPECT_EQ(pod.containers.at(0).value("C"), nullptr);
   EXPECT_FALSE(pod.containers.at(1).is_native_sidecar);
   EXPECT_FALSE(pod.containers.at(2).is_init);
   EXPECT_FALSE(pod.containers.at(2).is_native_sidecar);

@@ -1,5 +1,6 @@
 // Pairs under test/golden/inject/: pod.yaml (or pod.json) -> patch.json and outcome.txt (verdict, warnings).
-// case.yaml may say: entry, namespace, cacheAddresses, config (a file), delegated (rules by namespace).
+// case.yaml may say: entry, namespace, cacheAddresses, config (a file), delegated (rules by namespace), trusted (hosts
+// that the namespace has a bundle for).
 // For each pair the patch must also hold what every patch of ours promises, checked by code that is not ours.
 #include "test/support/golden.h"
 

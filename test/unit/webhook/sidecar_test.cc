@@ -18,10 +18,11 @@ config::Settings parsed(std::string_view yaml) {
   return std::move(settings).value();
 }
 
-config::Settings read_back(const config::SidecarSettings& sidecar, const config::Settings& settings) {
+config::Settings read_back(const config::SidecarSettings& sidecar, const config::Settings& settings,
+                           const std::set<UpstreamName>& intercepted = {}) {
   std::vector<const config::Upstream*> upstreams;
   for (const auto& upstream : settings.upstreams) upstreams.push_back(&upstream);
-  const auto text = sidecar_configuration(sidecar, upstreams);
+  const auto text = sidecar_configuration(sidecar, upstreams, intercepted);
   EXPECT_TRUE(text);
   return parsed(text.value_or(""));
 }
@@ -61,6 +62,18 @@ upstreams:
   EXPECT_FALSE(after.upstreams[0].write_through);
 }
 
+TEST(SidecarConfiguration, InterceptsWhatItIsTold) {
+  const auto after = read_back({}, parsed(R"(
+upstreams:
+  - {name: a, hosts: [a.org], tls: intercept}
+  - {name: b, hosts: [b.org], tls: intercept}
+)"),
+                               {UpstreamName("a")});
+  EXPECT_EQ(after.upstreams[0].tls, config::TlsMode::kIntercept);
+  EXPECT_EQ(after.upstreams[1].tls, config::TlsMode::kPassthrough);
+  EXPECT_EQ(after.tls.directory, "/etc/nezha-tls");
+}
+
 TEST(SidecarConfiguration, ListensInThePodAloneAndKeepsLessThanItsVolume) {
   config::SidecarSettings sidecar;
   const auto disk = read_back(sidecar, {});
@@ -85,7 +98,7 @@ TEST(SidecarConfiguration, IsRefusedWhereNoVariableWouldHoldIt) {
   config::Upstream upstream;
   upstream.name = UpstreamName("a");
   for (int i = 0; i < 1000; ++i) upstream.hosts.emplace_back(std::to_string(i) + "." + std::string(120, 'a') + ".org");
-  EXPECT_FALSE(sidecar_configuration({}, {&upstream}));
+  EXPECT_FALSE(sidecar_configuration({}, {&upstream}, {}));
 }
 
 TEST(SidecarContainer, CanNeverBreakThePodsClassOfService) {
