@@ -77,6 +77,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--inherit-link", options.inherited.link)->group("");
   app.add_option("--inherit-http", options.inherited.http)->delimiter(',')->group("");
   app.add_option("--inherit-https", options.inherited.https)->delimiter(',')->group("");
+  app.add_option("--inherit-relay", options.inherited.relay)->delimiter(',')->group("");
   app.set_version_flag("--version", "nezha-cache " NEZHA_VERSION);
 }
 
@@ -110,7 +111,7 @@ std::vector<config::TierSettings> tiers_of(const config::CacheSettings& cache, u
 }
 
 config::ListenSettings addresses_of(config::ListenSettings listen) {
-  if (listen.http.empty() && listen.https.empty()) listen.http.push_back({"0.0.0.0", 80});
+  if (listen.http.empty() && listen.https.empty() && listen.relay.empty()) listen.http.push_back({"0.0.0.0", 80});
   return listen;
 }
 
@@ -134,6 +135,8 @@ void report_addresses(const cache::Server& server, const cache::AdminServer* adm
   for (const auto& address : server.http_addresses()) log.info("serving http", {{"address", address.text()}});
   for (const auto& address : server.https_addresses())
     log.info("serving or relaying tls by server name", {{"address", address.text()}});
+  for (const auto& address : server.relay_addresses())
+    log.info("relaying tls by server name", {{"address", address.text()}});
   if (admin) log.info("admin port", {{"port", std::to_string(admin->port())}});
 }
 

@@ -6,8 +6,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -21,7 +24,10 @@
 namespace nezha::cache {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::chrono::seconds kLookEvery{1};
+constexpr const char* kKeyOfAll = "tls.key";
 
 using Mark = std::array<FileMark, 2>;
 
@@ -74,7 +80,8 @@ bool covers(const Loaded& loaded, std::string_view host) {
 class FollowedCertificates final : public Certificates {
  public:
   FollowedCertificates(const config::TlsSettings& settings, const Clock& clock, obs::Log& log, obs::Metrics& metrics)
-      : clock_(clock),
+      : directory_(settings.directory),
+        clock_(clock),
         log_(log),
         errors_(
             metrics.counter("nezha_cache_certificate_errors_total", "Changed certificate files that were refused")) {
@@ -93,18 +100,24 @@ class FollowedCertificates final : public Certificates {
         return fail(Remedy::kFixInput, "tls.certificates[" + std::to_string(i) + "]: " + loaded.error().message);
       entries_[i].loaded = std::move(loaded.value());
     }
-    if (!entries_.empty()) thread_ = std::jthread([this](std::stop_token stop) { follow(stop); });
+    look_into_directory();
+    if (!entries_.empty() || !directory_.empty())
+      thread_ = std::jthread([this](std::stop_token stop) { follow(stop); });
     return ok();
   }
 
   std::shared_ptr<const net::TlsServer> find(std::string_view host) const override {
     const WallTime now = clock_.wall();
     std::lock_guard lock(mutex_);
-    for (const auto& entry : entries_) {
+    const auto serves = [&](const Entry& entry) {
       const auto& validity = entry.loaded.validity;
-      if (now >= validity.not_before && now <= validity.not_after && covers(entry.loaded, host))
-        return entry.loaded.server;
-    }
+      return entry.loaded.server && now >= validity.not_before && now <= validity.not_after &&
+             covers(entry.loaded, host);
+    };
+    for (const auto& entry : entries_)
+      if (serves(entry)) return entry.loaded.server;
+    for (const auto& [name, entry] : found_)
+      if (serves(entry)) return entry.loaded.server;
     return nullptr;
   }
 
@@ -112,7 +125,7 @@ class FollowedCertificates final : public Certificates {
   struct Entry {
     config::TlsSettings::Pair pair;
     Mark mark;
-    Loaded loaded;
+    Loaded loaded;  // no server: never a good one
   };
 
   // The thread alone changes entries, so it may read them without the mutex.
@@ -124,29 +137,58 @@ class FollowedCertificates final : public Certificates {
         wake_.wait_for(lock, stop, kLookEvery, [] { return false; });
       }
       for (auto& entry : entries_) {
-        const Mark mark = mark_of(entry.pair);
-        if (stop.stop_requested() || mark == entry.mark) continue;
-        // The mark is from before the files are read: one that changes meanwhile is read again.
-        entry.mark = mark;
-        auto loaded = load(entry.pair);
-        if (!loaded) {
-          errors_.add();
-          log_.error("certificate refused, the last good one stays in force", {{"reason", loaded.error().message}});
-          continue;
-        }
-        log_.info("certificate read again", {{"path", entry.pair.certificate_path}});
-        std::lock_guard lock(mutex_);
-        entry.loaded = std::move(loaded.value());
+        if (stop.stop_requested()) return;
+        read_again(entry);
       }
+      look_into_directory();
     }
   }
 
+  void read_again(Entry& entry) {
+    const Mark mark = mark_of(entry.pair);
+    if (mark == entry.mark) return;
+    // The mark is from before the files are read: one that changes meanwhile is read again.
+    entry.mark = mark;
+    auto loaded = load(entry.pair);
+    if (!loaded) {
+      errors_.add();
+      log_.error("certificate refused, the last good one stays in force", {{"reason", loaded.error().message}});
+      return;
+    }
+    log_.info("certificate read", {{"path", entry.pair.certificate_path}});
+    std::lock_guard lock(mutex_);
+    entry.loaded = std::move(loaded.value());
+  }
+
+  void look_into_directory() {
+    if (directory_.empty()) return;
+    std::set<std::string> seen;
+    std::error_code error;
+    for (fs::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
+      const std::string name = at->path().filename();
+      if (name.ends_with(".crt") && !name.starts_with('.') && seen.size() < limits::kCertificatesMax) seen.insert(name);
+    }
+    // That nothing was seen does not mean that nothing is there.
+    if (error && error != std::errc::no_such_file_or_directory) return;
+    {
+      std::lock_guard lock(mutex_);
+      std::erase_if(found_, [&](const auto& entry) { return !seen.contains(entry.first); });
+      const fs::path folder(directory_);
+      for (const auto& name : seen) {
+        found_.try_emplace(name, Entry{{(folder / name).string(), (folder / kKeyOfAll).string()}, {}, {}});
+      }
+    }
+    for (auto& [name, entry] : found_) read_again(entry);
+  }
+
+  const std::string directory_;
   const Clock& clock_;
   obs::Log& log_;
   obs::Counter& errors_;
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
   std::vector<Entry> entries_;
+  std::map<std::string, Entry> found_;  // in the directory, by file name
   std::jthread thread_;
 };
 

@@ -1,6 +1,7 @@
-// Certificates: the pairs of `tls.certificates`, chosen by server name and followed on disk.
+// Certificates: the pairs of `tls.certificates`, chosen by server name and followed on disk, and those of
+// `tls.directory`, which come and go as the files of a mounted Secret do: each *.crt, with the one tls.key.
 // A pair that changes is read again; when it is bad, the last good one stays in force, and that is logged and counted.
-// Connections keep what they began with. The list itself is fixed at the start.
+// Connections keep what they began with. The list of pairs is fixed at the start; a directory may be missing or empty.
 // Threads: any; one of its own looks at the files once a second.
 #pragma once
 

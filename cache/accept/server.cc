@@ -28,6 +28,8 @@ std::string make_loop_id() {
   return id;
 }
 
+enum class Port { kHttp, kTls, kRelay };
+
 // What the loops share.
 struct Shared {
   explicit Shared(obs::Metrics& metrics) : request_metrics(metrics), loop_id(make_loop_id()) {}
@@ -88,15 +90,15 @@ class LoopServer {
     loop_->every(kTurnEvery, [this] { last_turn_ = deps_.clock.now(); });
   }
 
-  Result<void> listen(const net::BoundSocket& socket, bool tls) {
+  Result<void> listen(const net::BoundSocket& socket, Port port) {
     NEZHA_TRY(auto listener, loop_->listen_on(socket));
-    listeners_.push_back({std::move(listener), tls});
+    listeners_.push_back({std::move(listener), port});
     return ok();
   }
   void accept() {
     loop_->post([this] {
       if (draining_) return;
-      for (auto& each : listeners_) gate_.spawn(accept_loop(*each.listener, each.tls));
+      for (auto& each : listeners_) gate_.spawn(accept_loop(*each.listener, each.port));
     });
   }
 
@@ -139,28 +141,28 @@ class LoopServer {
  private:
   struct Listening {
     std::unique_ptr<net::Listener> listener;
-    bool tls = false;
+    Port port = Port::kHttp;
   };
   struct Open {
     net::Stream* stream;
     bool idle = false;
   };
 
-  net::Task<> accept_loop(net::Listener& listener, bool tls) {
+  net::Task<> accept_loop(net::Listener& listener, Port port) {
     for (;;) {
       auto stream = co_await listener.accept();
       if (!stream) co_return;
       if (connections() >= connections_max_) continue;  // closed at once: better than to starve those we have
-      gate_.spawn(serve(std::move(stream.value()), tls));
+      gate_.spawn(serve(std::move(stream.value()), port));
     }
   }
 
-  net::Task<> serve(std::unique_ptr<net::Stream> stream, bool tls) {
+  net::Task<> serve(std::unique_ptr<net::Stream> stream, Port port) {
     connections_.fetch_add(1, std::memory_order_relaxed);
     const auto entry = open_.insert(open_.end(), Open{stream.get()});
     Arrival plain;
-    if (tls)
-      co_await run_tls_port(tls_deps_, std::move(stream), entry->idle);
+    if (port != Port::kHttp)
+      co_await run_tls_port(tls_deps_, std::move(stream), port == Port::kTls, entry->idle);
     else
       co_await run_session(session_deps_, std::move(stream), entry->idle, std::move(plain));
     open_.erase(entry);
@@ -193,8 +195,9 @@ class LoopsServer final : public Server {
     for (size_t i = 0; i < loops; ++i) {
       loops_.push_back(std::make_unique<LoopServer>(deps_, shared_, limits::kConnectionsMax / loops));
     }
-    NEZHA_TRY(take(sockets.http, false, http_));
-    NEZHA_TRY(take(sockets.https, true, https_));
+    NEZHA_TRY(take(sockets.http, Port::kHttp, http_));
+    NEZHA_TRY(take(sockets.https, Port::kTls, https_));
+    NEZHA_TRY(take(sockets.relay, Port::kRelay, relay_));
     for (auto& loop : loops_) threads_.emplace_back([raw = loop.get()] { raw->run(); });
     return ok();
   }
@@ -211,6 +214,7 @@ class LoopsServer final : public Server {
 
   std::vector<net::SocketAddress> http_addresses() const override { return http_; }
   std::vector<net::SocketAddress> https_addresses() const override { return https_; }
+  std::vector<net::SocketAddress> relay_addresses() const override { return relay_; }
   size_t connections() const override {
     size_t total = 0;
     for (const auto& loop : loops_) total += loop->connections();
@@ -234,12 +238,12 @@ class LoopsServer final : public Server {
   }
 
  private:
-  Result<void> take(const std::vector<ListeningSockets::OfAddress>& sockets, bool tls,
+  Result<void> take(const std::vector<ListeningSockets::OfAddress>& sockets, Port port,
                     std::vector<net::SocketAddress>& bound) {
     for (const auto& of_address : sockets) {
       NEZHA_CHECK(of_address.size() == loops_.size(), "each loop has its own socket");
       for (size_t i = 0; i < loops_.size(); ++i) {
-        NEZHA_TRY(loops_[i]->listen(of_address[i], tls));
+        NEZHA_TRY(loops_[i]->listen(of_address[i], port));
       }
       bound.push_back(of_address.front().address());
     }
@@ -270,7 +274,7 @@ class LoopsServer final : public Server {
   Shared shared_;
   std::vector<std::unique_ptr<LoopServer>> loops_;
   std::vector<std::thread> threads_;
-  std::vector<net::SocketAddress> http_, https_;
+  std::vector<net::SocketAddress> http_, https_, relay_;
 };
 
 Result<void> open_for(const std::vector<config::ListenAddress>& addresses, size_t loops,
@@ -295,6 +299,7 @@ Result<ListeningSockets> open_sockets(const config::ListenSettings& listen, size
   ListeningSockets out;
   NEZHA_TRY(open_for(listen.http, loops, out.http));
   NEZHA_TRY(open_for(listen.https, loops, out.https));
+  NEZHA_TRY(open_for(listen.relay, loops, out.relay));
   return out;
 }
 

@@ -38,7 +38,7 @@ struct ServerDeps {
 // For each address, a socket per loop.
 struct ListeningSockets {
   using OfAddress = std::vector<net::BoundSocket>;
-  std::vector<OfAddress> http, https;
+  std::vector<OfAddress> http, https, relay;
 };
 // Fails with kFixInput: an address cannot be bound.
 Result<ListeningSockets> open_sockets(const config::ListenSettings& listen, size_t loops);
@@ -51,6 +51,7 @@ class Server {
   // Addresses in force, with the ports the kernel chose for port 0.
   virtual std::vector<net::SocketAddress> http_addresses() const = 0;
   virtual std::vector<net::SocketAddress> https_addresses() const = 0;
+  virtual std::vector<net::SocketAddress> relay_addresses() const = 0;
   // Open client connections of all loops.
   virtual size_t connections() const = 0;
   // When the loop that is the furthest behind did something last; at most half a second ago for one that is well.

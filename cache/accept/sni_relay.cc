@@ -94,8 +94,7 @@ net::Task<Result<std::unique_ptr<net::Stream>>> dial(SniRelayDeps& deps, const c
   const SteadyTime end = deps.clock.now() + limits::kConnectTimeout;
   for (size_t i = 0; i < addresses.size(); ++i) {
     const auto& address = addresses[(first + i) % addresses.size()];
-    auto stream =
-        co_await deps.loop.connect(address, connect_deadline(deps.clock.now(), end, addresses.size() - i));
+    auto stream = co_await deps.loop.connect(address, connect_deadline(deps.clock.now(), end, addresses.size() - i));
     if (stream) co_return std::move(stream.value());
     last = stream.error();
   }

@@ -34,7 +34,7 @@ net::Task<> terminate(TlsPortDeps& deps, const net::TlsServer& identity, std::un
 
 }  // namespace
 
-net::Task<> run_tls_port(TlsPortDeps& deps, std::unique_ptr<net::Stream> client, bool& idle) {
+net::Task<> run_tls_port(TlsPortDeps& deps, std::unique_ptr<net::Stream> client, bool may_intercept, bool& idle) {
   const SteadyTime until = deps.relay.clock.now() + limits::kHeadTimeout;
   std::string hello_bytes;
   const auto read = co_await read_hello(*client, hello_bytes, until);
@@ -47,7 +47,7 @@ net::Task<> run_tls_port(TlsPortDeps& deps, std::unique_ptr<net::Stream> client,
     co_await refuse_tls(deps.relay, *client, reason);
     co_return;
   }
-  const auto identity = identity_for(deps, *upstream, hello);
+  const auto identity = may_intercept ? identity_for(deps, *upstream, hello) : nullptr;
   std::string host = hello.server_name;
   if (identity)
     co_await terminate(deps, *identity, std::move(client), std::move(hello_bytes), std::move(host), until, idle);

@@ -28,7 +28,8 @@ struct TlsPortDeps {
   std::set<std::string> warned{};  // hosts whose missing certificate is in the log already
 };
 
-// Serves until the connection has ended. `idle` as for run_session().
-net::Task<> run_tls_port(TlsPortDeps& deps, std::unique_ptr<net::Stream> client, bool& idle);
+// Serves until the connection has ended. `may_intercept` false: the port only relays (listen.relay). `idle` as for
+// run_session().
+net::Task<> run_tls_port(TlsPortDeps& deps, std::unique_ptr<net::Stream> client, bool may_intercept, bool& idle);
 
 }  // namespace nezha::cache

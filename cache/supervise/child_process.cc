@@ -32,7 +32,10 @@ void add_list(const char* name, const std::vector<int>& descriptors, std::vector
 }  // namespace
 
 ChildProcess::ChildProcess(std::vector<std::string> arguments, const ListeningSockets& sockets)
-    : arguments_(std::move(arguments)), http_(descriptors_of(sockets.http)), https_(descriptors_of(sockets.https)) {}
+    : arguments_(std::move(arguments)),
+      http_(descriptors_of(sockets.http)),
+      https_(descriptors_of(sockets.https)),
+      relay_(descriptors_of(sockets.relay)) {}
 
 ChildProcess::~ChildProcess() { forget(); }
 
@@ -47,6 +50,7 @@ Result<void> ChildProcess::start() {
   arguments.insert(arguments.end(), {"--inherit-link", std::to_string(ends[1])});
   add_list("--inherit-http", http_, arguments);
   add_list("--inherit-https", https_, arguments);
+  add_list("--inherit-relay", relay_, arguments);
   std::vector<char*> pointers;
   for (auto& each : arguments) pointers.push_back(each.data());
   pointers.push_back(nullptr);
@@ -66,8 +70,9 @@ void ChildProcess::become_cache(char* const* arguments, int link, pid_t supervis
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) ::_exit(1);  // it died before that
   ::fcntl(link, F_SETFD, 0);
-  for (const int each : http_) ::fcntl(each, F_SETFD, 0);
-  for (const int each : https_) ::fcntl(each, F_SETFD, 0);
+  for (const auto* sockets : {&http_, &https_, &relay_}) {
+    for (const int each : *sockets) ::fcntl(each, F_SETFD, 0);
+  }
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -32,7 +32,7 @@ class ChildProcess {
   [[noreturn]] void become_cache(char* const* arguments, int link, pid_t supervisor) const;
 
   const std::vector<std::string> arguments_;
-  std::vector<int> http_, https_;
+  std::vector<int> http_, https_, relay_;
   pid_t id_ = -1;
   int link_ = -1;
 };

@@ -33,6 +33,7 @@ Result<ListeningSockets> adopt_sockets(const Inheritance& inherited, size_t loop
   ListeningSockets out;
   NEZHA_TRY(adopt(inherited.http, loops, out.http));
   NEZHA_TRY(adopt(inherited.https, loops, out.https));
+  NEZHA_TRY(adopt(inherited.relay, loops, out.relay));
   return out;
 }
 

@@ -23,7 +23,7 @@ inline constexpr char kDropPath = 'p', kDropUnder = 'u', kAccept = 'a';
 // What the cache was started with; without a supervisor `link` is -1.
 struct Inheritance {
   int link = -1;
-  std::vector<int> http, https;  // sockets that listen, those of an address side by side
+  std::vector<int> http, https, relay;  // sockets that listen, those of an address side by side
   bool supervised() const { return link >= 0; }
 };
 

@@ -291,6 +291,7 @@ void Supervisor::update_relay() {
   };
   take(sockets_.http, false);
   take(sockets_.https, true);
+  take(sockets_.relay, true);
 }
 
 net::Task<> Supervisor::accept_loop(std::shared_ptr<net::Listener> listener, bool tls) {

@@ -10,7 +10,6 @@ namespace nezha::config {
 namespace {
 
 constexpr size_t kAddressesMax = 64;
-constexpr size_t kCertificatesMax = 1000;
 constexpr uint64_t kCoresMax = 1024;
 constexpr uint64_t kSidecarBytesMin = 64 * 1024 * 1024;
 constexpr uint64_t kSidecarMemoryBytesMin = 128 * 1024 * 1024;
@@ -194,12 +193,15 @@ Result<ListenSettings> read_listen(const View& top) {
   ListenSettings listen;
   const auto section = top.find("listen");
   if (!section) return listen;
-  NEZHA_TRY(section->expect_map({"http", "https", "admin", "adminTokenFile"}));
+  NEZHA_TRY(section->expect_map({"http", "https", "relay", "admin", "adminTokenFile"}));
   if (const auto http = section->find("http")) {
     NEZHA_TRY(listen.http, read_addresses(*http, std::nullopt, true));
   }
   if (const auto https = section->find("https")) {
     NEZHA_TRY(listen.https, read_addresses(*https, std::nullopt, true));
+  }
+  if (const auto relay = section->find("relay")) {
+    NEZHA_TRY(listen.relay, read_addresses(*relay, std::nullopt, true));
   }
   if (const auto admin = section->find("admin")) {
     NEZHA_TRY(listen.admin, admin->address(std::nullopt, true));
@@ -229,7 +231,7 @@ Result<TlsSettings> read_tls(const View& top) {
   NEZHA_TRY(refuse_reserved(*section, "ca", "remove it and list the hosts' certificates in tls.certificates"));
   NEZHA_TRY(section->expect_map({"certificates", "directory"}));
   if (const auto certificates = section->find("certificates")) {
-    NEZHA_TRY(tls.certificates, read_list<TlsSettings::Pair>(*certificates, kCertificatesMax, read_pair));
+    NEZHA_TRY(tls.certificates, read_list<TlsSettings::Pair>(*certificates, limits::kCertificatesMax, read_pair));
   }
   if (const auto directory = section->find("directory")) {
     NEZHA_TRY(tls.directory, directory->absolute_path());

@@ -224,6 +224,21 @@ TEST(TlsHits, WithoutACertificateTheConnectionIsRelayed) {
   EXPECT_EQ(cache.metric("nezha_cache_tls_terminated_total"), 0);
 }
 
+// Pods that do not trust the certificate come by this port.
+TEST(TlsHits, ThePortThatOnlyRelaysNeverIntercepts) {
+  const PairFiles files({"data.example"});
+  const TlsOrigin origin({"data.example"}, response(200, "Origin: itself\r\n", "relayed"));
+  CacheOptions options = intercepting(files);
+  options.tls_endpoint = true;
+  CacheUnderTest cache(origin.port(), options);
+  TlsPeer peer(connect_loopback(cache.relay_port()), trusting());
+  ASSERT_TRUE(peer.handshake()) << peer.failure();
+  EXPECT_FALSE(peer.ask(get("/o")).has("Cache-Status"));
+  EXPECT_EQ(cache.metric("nezha_cache_tls_relayed_total"), 1);
+  EXPECT_EQ(cache.metric("nezha_cache_tls_terminated_total"), 0);
+  EXPECT_EQ(cache.metric("nezha_cache_tls_uncovered_total"), 0);
+}
+
 TEST(TlsHits, AClientOfAnotherProtocolIsRelayed) {
   const PairFiles files({"data.example"});
   const TlsOrigin origin({"data.example"}, "not http at all");

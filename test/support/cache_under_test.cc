@@ -52,6 +52,7 @@ CacheUnderTest::CacheUnderTest(uint16_t origin_port, CacheOptions options)
   config::ListenSettings listen;
   listen.http.push_back({"127.0.0.1", 0});
   listen.https.push_back({"127.0.0.1", 0});
+  listen.relay.push_back({"127.0.0.1", 0});
   certificates_ = value_of(cache::load_certificates(options.certificates, clock_, *log_, *metrics_));
   keys_ = cache::follow_key_ring(options.credentials_directory, *log_, *metrics_);
   approvals_ = std::make_unique<cache::Approvals>(1000);
@@ -76,6 +77,7 @@ CacheUnderTest::~CacheUnderTest() {
 uint16_t CacheUnderTest::port() const { return server_->http_addresses().front().port; }
 size_t CacheUnderTest::connections() const { return server_->connections(); }
 bool CacheUnderTest::drain(SteadyTime deadline) { return server_->drain(deadline); }
+uint16_t CacheUnderTest::relay_port() const { return server_->relay_addresses().front().port; }
 uint16_t CacheUnderTest::tls_port() const { return server_->https_addresses().front().port; }
 
 ClientAnswer CacheUnderTest::ask(std::string_view request, bool to_head) const {

@@ -61,6 +61,7 @@ class CacheUnderTest {
 
   uint16_t port() const;
   uint16_t tls_port() const;
+  uint16_t relay_port() const;  // never intercepts
   RawClient connect(int receive_buffer_bytes = 0) const { return RawClient(port(), receive_buffer_bytes); }
   // One request on a connection of its own.
   ClientAnswer ask(std::string_view request, bool to_head = false) const;

@@ -15,6 +15,7 @@ inline constexpr size_t kUpstreamsMax = 1000;
 inline constexpr size_t kHostsPerUpstreamMax = 1000;
 
 inline constexpr size_t kCertificateBytesMax = 1024 * 1024;  // a PEM file
+inline constexpr size_t kCertificatesMax = 1000;             // pairs, listed or in the directory
 
 // Admission.
 inline constexpr size_t kReviewBytesMax = 8 * 1024 * 1024;  // the API server sends at most 3 MiB of object, twice

@@ -149,6 +149,7 @@ struct ListenAddress {
 struct ListenSettings {
   std::vector<ListenAddress> http;
   std::vector<ListenAddress> https;
+  std::vector<ListenAddress> relay;  // TLS as well, but never intercepted
   std::optional<ListenAddress> admin;
   std::string admin_token_path;  // of the file with the token that changes on the admin port ask for; or empty
 };
@@ -159,7 +160,7 @@ struct TlsSettings {
     std::string key_path;
   };
   std::vector<Pair> certificates;  // leaves, chosen by SNI
-  std::string directory;           // of more of them: every *.crt with tls.key; empty: none
+  std::string directory;           // more of them: each *.crt with tls.key, followed as a mounted Secret; or empty
 };
 
 struct Settings {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "nezha/pki/certificates.h"
+#include "test/support/event.h"
 #include "test/support/test_clock.h"
 #include "test/support/tls_peer.h"
 
@@ -86,6 +88,84 @@ TEST_F(CertificateFiles, ThatCannotBeUsedStopTheStartInOneLine) {
     EXPECT_EQ(loaded.error().message, "tls.certificates[0]: " + message);
     EXPECT_EQ(loaded.error().remedy, Remedy::kFixInput);
   }
+}
+
+// A mounted Secret: its files are links through ..data, which is switched to another folder when the Secret changes.
+class MountedSecret : public CertificateFiles {
+ protected:
+  void SetUp() override {
+    CertificateFiles::SetUp();
+    key_ = pki_.leaf({"key.example"}).key_pem;
+    settings_.directory = folder_.string();
+  }
+  // The Secret holds leaves for these hosts, under one key.
+  void hold(const std::vector<std::string>& hosts, const std::string& key) {
+    const std::string version = "..version" + std::to_string(++versions_);
+    fs::create_directory(folder_ / version);
+    write(version + "/tls.key", key);
+    const auto now = clock_.wall();
+    const pki::Validity validity{now - std::chrono::hours(1), now + std::chrono::hours(1)};
+    for (const auto& host : hosts)
+      write(version + "/" + host + ".crt", pki::make_leaf_of_key(pki_.ca, key, {host}, validity).value());
+    fs::create_directory_symlink(version, folder_ / "..data_tmp");
+    fs::rename(folder_ / "..data_tmp", folder_ / "..data");
+    for (const auto& host : hosts) link(host + ".crt");
+    link("tls.key");
+    for (const auto& entry : fs::directory_iterator(folder_))
+      if (fs::is_symlink(entry.symlink_status()) && !fs::exists(entry.path())) fs::remove(entry.path());
+  }
+  void link(const std::string& name) {
+    if (!fs::is_symlink(folder_ / name)) fs::create_symlink("..data/" + name, folder_ / name);
+  }
+  double errors() {
+    const std::string text = metrics_->expose(), name = "\nnezha_cache_certificate_errors_total ";
+    return std::stod(text.substr(text.find(name) + name.size()));
+  }
+
+  std::string key_;
+  int versions_ = 0;
+};
+
+TEST_F(MountedSecret, HostsComeAndGo) {
+  const auto certificates = load().value();  // nothing is there yet
+  EXPECT_FALSE(certificates->find("a.example"));
+  hold({"a.example", "b.example"}, key_);
+  EXPECT_TRUE(test::eventually([&] { return certificates->find("a.example") && certificates->find("b.example"); }));
+  const auto before = certificates->find("b.example");
+  hold({"b.example", "c.example"}, key_);
+  EXPECT_TRUE(test::eventually([&] { return certificates->find("c.example") && !certificates->find("a.example"); }));
+  EXPECT_TRUE(test::eventually([&] { return certificates->find("b.example") != before; })) << "a new leaf";
+  EXPECT_EQ(errors(), 0);
+  EXPECT_TRUE(load().value()->find("b.example")) << "at once, when it is there at the start";
+}
+
+TEST_F(MountedSecret, WithAnotherKeyAllAreReadAgain) {
+  hold({"a.example"}, key_);
+  const auto certificates = load().value();
+  const auto before = certificates->find("a.example");
+  ASSERT_TRUE(before);
+  hold({"a.example"}, pki_.leaf({"key.example"}).key_pem);
+  EXPECT_TRUE(test::eventually([&] { return certificates->find("a.example") != before; }));
+}
+
+TEST_F(MountedSecret, WhatIsBadLeavesTheLastGoodOneAndTheOthers) {
+  hold({"a.example", "b.example"}, key_);
+  const auto certificates = load().value();
+  const auto before = certificates->find("a.example");
+  fs::remove(folder_ / "a.example.crt");
+  write("a.example.crt", "no certificate");
+  write("d.example.crt", "nor this");
+  EXPECT_TRUE(test::eventually([&] { return errors() == 2; }));
+  EXPECT_EQ(certificates->find("a.example"), before);
+  EXPECT_TRUE(certificates->find("b.example"));
+  EXPECT_FALSE(certificates->find("d.example"));
+}
+
+TEST_F(MountedSecret, ThatIsMissingIsNoError) {
+  settings_.directory = (folder_ / "none").string();
+  const auto certificates = load();
+  ASSERT_TRUE(certificates);
+  EXPECT_FALSE(certificates.value()->find("a.example"));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ webhook:
     snapshot: warm
     medium: pmem
     resources: {cpu: 1500m, memory: 2Gi}
-listen: {http: ["0.0.0.0:80", "[::]:80"], https: ["0.0.0.0:443"], admin: "127.0.0.1:9180"}
+listen: {http: ["0.0.0.0:80", "[::]:80"], https: ["0.0.0.0:443"], relay: ["0.0.0.0:444"], admin: "127.0.0.1:9180"}
 resolver: {servers: ["10.96.0.10:5353", 10.96.0.11]}
 tls:
   certificates: [{certificate: /tls/a.crt, key: /tls/a.key}]
@@ -113,7 +113,6 @@ TEST(Settings, ReadsTheProgramsSections) {
   EXPECT_EQ(settings.webhook.cache_address, IpAddress("10.96.12.34"));
   EXPECT_EQ(settings.webhook.cache_tls_address, IpAddress("10.96.12.35"));
   EXPECT_TRUE(settings.webhook.trust);
-  EXPECT_EQ(settings.tls.directory, "/etc/nezha-tls");
   ASSERT_TRUE(settings.webhook.sidecar);
   EXPECT_EQ(settings.webhook.sidecar->image, "registry.example.org/nezha-cache:1");
   EXPECT_EQ(settings.webhook.sidecar->volume, SidecarSettings::Volume::kEphemeral);
@@ -125,10 +124,12 @@ TEST(Settings, ReadsTheProgramsSections) {
   EXPECT_EQ(settings.webhook.sidecar->memory_bytes, 2ULL << 30);
   EXPECT_EQ(settings.listen.http, (std::vector<ListenAddress>{{"0.0.0.0", 80}, {"::", 80}}));
   EXPECT_EQ(settings.listen.https, (std::vector<ListenAddress>{{"0.0.0.0", 443}}));
+  EXPECT_EQ(settings.listen.relay, (std::vector<ListenAddress>{{"0.0.0.0", 444}}));
   EXPECT_EQ(settings.listen.admin, (ListenAddress{"127.0.0.1", 9180}));
   EXPECT_EQ(settings.resolver_servers, (std::vector<ListenAddress>{{"10.96.0.10", 5353}, {"10.96.0.11", 53}}));
   ASSERT_EQ(settings.tls.certificates.size(), 1U);
   EXPECT_EQ(settings.tls.certificates[0].key_path, "/tls/a.key");
+  EXPECT_EQ(settings.tls.directory, "/etc/nezha-tls");
 }
 
 TEST(Settings, UpstreamsAloneAreEnough) {
