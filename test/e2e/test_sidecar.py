@@ -77,7 +77,7 @@ def execute(cluster, namespace, pod, container, *command):
 
 def kill_cache(cluster, namespace, pod):
     """The process that serves, not the one that holds the sockets."""
-    find = "for p in /proc/[0-9]*; do grep -q inherit-link $p/cmdline && kill -9 ${p#/proc/} && echo killed; done"
+    find = "for p in /proc/[0-9]*; do grep -q inherit-lin[k] $p/cmdline && kill -9 ${p#/proc/} && echo killed; done"
     done = execute(cluster, namespace, pod, SIDECAR, "bash", "-c", find)
     assert "killed" in done.stdout, f"{done.stdout}{done.stderr}\n{cluster.account(namespace)}"
 
