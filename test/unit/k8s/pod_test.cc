@@ -46,7 +46,8 @@ TEST(ReadPod, ReadsWhatTheWebhookNeeds) {
 
 TEST(ReadPod, ReadsWhatTrustDependsOn) {
   const auto pod = read(R"({"spec":{
-    "volumes":[{"name":"t","configMap":{"name":"nezha-trust"}},{"name":"e","emptyDir":{}},{"name":"n","configMap":null}],
+    "volumes":[{"name":"t","configMap":{"name":"nezha-trust"}},{"name":"e","emptyDir":{}},
+      {"name":"n","configMap":null}],
     "initContainers":[{"name":"i","env":null}],
     "containers":[{"name":"a"},{"name":"b","volumeMounts":[{"name":"t","mountPath":"/t"}],
       "env":[{"name":"A","value":"1"},{"name":"A","valueFrom":{"fieldRef":{}}},{"name":"B","value":"2"}]}],
