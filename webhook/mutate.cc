@@ -98,7 +98,6 @@ void sidecar_edits(const k8s::Pod& pod, const Sidecar& sidecar, std::vector<Edit
 
 // What is missing for containers to trust the cache; those that came later get theirs in a later run.
 void trust_edits(const k8s::Pod& pod, std::vector<Edit>& edits) {
-  if (!pod.volumes.contains(kTrustVolume)) edits.push_back(AddVolume{trust_volume()});
   for (auto& addition : plan_trust(pod).additions) edits.push_back(TrustContainer{std::move(addition)});
 }
 
@@ -126,6 +125,8 @@ Edits mutate(const k8s::Pod& pod, const Decision& decision) {
   if (decision.verdict != Verdict::kInject) return edits;
   alias_edits(pod, decision.aliases, edits.list);
   if (decision.sidecar) sidecar_edits(pod, *decision.sidecar, edits.list);
+  const bool mounts_trust = decision.trust || (decision.sidecar && decision.sidecar->intercepts);
+  if (mounts_trust && !pod.volumes.contains(kTrustVolume)) edits.list.push_back(AddVolume{trust_volume()});
   if (decision.trust) trust_edits(pod, edits.list);
   status_edit(pod, decision, edits);
   return edits;

@@ -198,15 +198,20 @@ std::string sidecar_container(const Sidecar& sidecar) {
   Json mounts = Json::array({Json{{"name", kNoTokenVolume}, {"mountPath", kTokenPath}, {"readOnly", true}}});
   if (settings.volume != Volume::kMemory)
     mounts.insert(mounts.begin(), Json{{"name", kSidecarName}, {"mountPath", kDirectory}});
-  if (sidecar.intercepts)
+  Json variables = Json::array({Json{{"name", kSidecarConfigVariable}, {"value", sidecar.configuration}}});
+  if (sidecar.intercepts) {
     mounts.push_back({{"name", kSidecarCertificates}, {"mountPath", kCertificatesDirectory}, {"readOnly", true}});
+    // The sources of intercepted hosts are verified with the same roots as the pod's own clients would.
+    mounts.push_back({{"name", kTrustVolume}, {"mountPath", kTrustDirectory}, {"readOnly", true}});
+    variables.push_back({{"name", "SSL_CERT_FILE"}, {"value", std::string(kTrustDirectory) + '/' + kTrustBundleKey}});
+  }
   const uint32_t threads = (settings.cpu_millicores + 999) / 1000;
   const Json json{{"name", kSidecarName},
                   {"image", settings.image},
                   {"args", Json::array({std::string("--config-env=") + kSidecarConfigVariable,
                                         "--threads=" + std::to_string(std::min<uint32_t>(threads, 256)),
                                         "--drain-seconds=0", "--supervise"})},
-                  {"env", Json::array({Json{{"name", kSidecarConfigVariable}, {"value", sidecar.configuration}}})},
+                  {"env", std::move(variables)},
                   {"restartPolicy", "Always"},
                   {"startupProbe", startup_probe()},
                   {"resources", {{"requests", requests}, {"limits", limits}}},
