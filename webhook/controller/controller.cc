@@ -1,6 +1,8 @@
 #include "webhook/controller/controller.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -18,6 +20,7 @@ namespace {
 
 constexpr const char* kDelegatedSelector = "nezha.io/config=true";
 constexpr const char* kConfigurationCondition = "configuration";
+constexpr std::chrono::seconds kNotedInterval{5};
 constexpr size_t kBundlesPerPage = 20;  // each is up to 1 MiB, and a page at most 16
 
 std::optional<ConfigMap> only_config_map(const k8s::Snapshot& snapshot) {
@@ -46,6 +49,7 @@ class Controller::Impl {
         api_server_(api_server),
         policies_(policies),
         readiness_(readiness),
+        clock_(clock),
         log_(log),
         generation_(metrics.gauge("nezha_webhook_policy_generation", "Counts the configurations put in force.")),
         invalid_(metrics.gauge("nezha_webhook_config_invalid", "ConfigMaps that are wrong now.")),
@@ -63,9 +67,9 @@ class Controller::Impl {
   ~Impl() { stop(); }
 
   void note_untrusted(const Namespace& name_space) {
-    inbox_.put([&](News& news) {
-      if (news.noted.size() < limits::kNotedNamespacesMax) news.noted.insert(name_space);
-    });
+    // A burst of pods where nothing can be made must not wake the controller for each.
+    if (!is_news(name_space)) return;
+    inbox_.put([&](News& news) { news.noted.insert(name_space); });
   }
 
   void start() {
@@ -83,6 +87,13 @@ class Controller::Impl {
   }
 
  private:
+  bool is_news(const Namespace& name_space) {
+    const SteadyTime now = clock_.now();
+    std::lock_guard lock(noted_mutex_);
+    std::erase_if(noted_, [&](const auto& entry) { return now >= entry.second + kNotedInterval; });
+    return noted_.size() < limits::kNotedNamespacesMax && noted_.try_emplace(name_space, now).second;
+  }
+
   k8s::Scope one(k8s::Resource resource, const Namespace& name_space, const std::string& name) const {
     return {std::move(resource), name_space, "", "metadata.name=" + name};
   }
@@ -313,6 +324,7 @@ class Controller::Impl {
   const k8s::ApiServer api_server_;
   PolicyStore& policies_;
   Readiness& readiness_;
+  const Clock& clock_;
   obs::Log& log_;
   obs::Gauge& generation_;
   obs::Gauge& invalid_;
@@ -325,6 +337,8 @@ class Controller::Impl {
   Auditor auditor_;
   TrustKeeper trust_;
   Inbox inbox_;
+  std::mutex noted_mutex_;
+  std::map<Namespace, SteadyTime> noted_;            // put into the inbox lately
   std::optional<std::vector<ConfigMap>> delegated_;  // not given to the builder yet
   bool admin_known_ = false;
   bool ancestor_known_ = false;

@@ -41,6 +41,20 @@ TEST(ApiClient, CreatesReadsReplacesAndPatches) {
   EXPECT_EQ(server.requests()[2].content_type, "application/merge-patch+json");
 }
 
+TEST(ApiClient, RemovesOnlyTheVersionItWasTold) {
+  test::FakeApiServer server;
+  ApiClient client(server.address());
+  const std::string version = server.put(kPath, R"({"data":{"k":"1"}})");
+  const std::string newer = server.put(kPath, R"({"data":{"k":"2"}})");
+  const auto refused = client.remove(kConfigMaps, kSpace, "one", version);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().remedy, Remedy::kRetryLater);
+  EXPECT_TRUE(server.get(kPath));
+  EXPECT_TRUE(client.remove(kConfigMaps, kSpace, "one", newer));
+  EXPECT_FALSE(server.get(kPath));
+  EXPECT_TRUE(client.remove(kConfigMaps, kSpace, "one", newer)) << "it is gone already";
+}
+
 TEST(ApiClient, ListsInPages) {
   test::FakeApiServer server;
   for (const char* name : {"one", "two", "three"}) {

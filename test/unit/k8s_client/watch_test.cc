@@ -85,6 +85,23 @@ TEST_F(WatchTest, InitialListThenEveryChange) {
   EXPECT_EQ(lists(), 1u);
 }
 
+TEST_F(WatchTest, KeepsWhatItIsToldToOfEachObject) {
+  WatchOptions options = kFast;
+  options.reduce = [](const std::string& json) { return json.find("wanted") == std::string::npos ? "-" : "+"; };
+  const auto kept = [this] {
+    std::lock_guard lock(mutex_);
+    std::string out;
+    if (last_)
+      for (const auto& [key, object] : *last_) out += key.name + object->json + object->resource_version.substr(0, 1);
+    return out;
+  };
+  server_.put("/api/v1/namespaces/team-a/configmaps/listed", R"({"data":{"wanted":"1"}})");
+  start(options);
+  EXPECT_TRUE(server_.wait_until([&] { return kept() == "listed+1"; })) << kept();
+  server_.put("/api/v1/namespaces/team-a/configmaps/watched", R"({"data":{}})");
+  EXPECT_TRUE(server_.wait_until([&] { return kept() == "listed+1watched-1"; })) << kept();
+}
+
 TEST_F(WatchTest, ListsInPages) {
   for (const char* name : {"a", "b", "c", "d", "e"}) server_.put(path_of(name), R"({})");
   WatchOptions options = kFast;

@@ -43,6 +43,21 @@ Json response_of(const Answer& answer) {
   return review["response"];
 }
 
+TEST(Admit, NotesANamespaceWithoutABundleUnlessItIsADryRun) {
+  auto untrusted = policy();
+  auto settings = *untrusted.settings;
+  for (auto& upstream : settings.upstreams) upstream.tls = config::TlsMode::kIntercept;
+  untrusted.settings = std::make_shared<const config::Settings>(settings);
+  auto review = make_review(make_pod());
+  EXPECT_TRUE(admit(Entry::kPod, review.dump(), untrusted).untrusted);
+  EXPECT_FALSE(admit(Entry::kPod, review.dump(), policy()).untrusted) << "nothing is to be intercepted";
+  review["request"]["dryRun"] = true;
+  EXPECT_FALSE(admit(Entry::kPod, review.dump(), untrusted).untrusted);
+  review["request"]["dryRun"] = false;
+  untrusted.trust_everywhere = true;
+  EXPECT_FALSE(admit(Entry::kPod, review.dump(), untrusted).untrusted);
+}
+
 TEST(Admit, AnswersWithThePatchOnceInBase64) {
   const auto review = make_review(make_pod());
   const auto response = response_of(admit(Entry::kPod, review.dump(), policy()));

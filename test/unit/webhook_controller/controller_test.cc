@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "nezha/pki/certificates.h"
+#include "test/support/temporary_directory.h"
 #include "test/unit/webhook_controller/registration_fixture.h"
 #include "test/unit/webhook_controller/replica.h"
 
@@ -21,6 +24,7 @@ using ::testing::HasSubstr;
 constexpr const char* kConfig = "/api/v1/namespaces/nezha-system/configmaps/nezha-config";
 constexpr const char* kAncestor = "/api/v1/namespaces/nezha-system/configmaps/hostaliases-config";
 constexpr const char* kService = "/api/v1/namespaces/nezha-system/services/nezha-cache";
+constexpr const char* kInterceptService = "/api/v1/namespaces/nezha-system/services/nezha-cache-tls";
 constexpr const char* kDelegated = "/api/v1/namespaces/team-a/configmaps/rules";
 
 std::string upstreams(const std::string& host) {
@@ -42,6 +46,7 @@ class Instance {
     return pair ? pair->certificate_pem : "";
   }
   std::string metrics() const { return metrics_->expose(); }
+  void note_untrusted(const std::string& name_space) { controller_.note_untrusted(Namespace(name_space)); }
 
  private:
   SystemClock clock_;
@@ -62,6 +67,7 @@ class ControllerTest : public ::testing::Test {
     settings_.retry_first = milliseconds(1);
     settings_.retry_max = milliseconds(10);
     settings_.soon = milliseconds(20);
+    settings_.trust.enabled = false;
   }
 
   void SetUp() override {
@@ -95,7 +101,26 @@ class ControllerTest : public ::testing::Test {
     return out;
   }
 
+  void allow_interception() {
+    settings_.trust.enabled = true;
+    settings_.trust.release = settings_.tls.release;
+    settings_.trust.roots_file = directory_.path() + "/roots.pem";
+    const auto now = std::chrono::system_clock::now();
+    std::ofstream(settings_.trust.roots_file)
+        << pki::make_ca("public", {now, now + std::chrono::hours(1)}).value().certificate_pem;
+    server_.put(kInterceptService, R"({"spec":{"clusterIPs":["10.96.0.10"]}})");
+    put_config(kConfig, "upstreams: [{name: data, hosts: [a.org], tls: intercept}]\n");
+  }
+  bool await_trust(const Instance& instance, const std::string& name_space) {
+    return server_.wait_until([&] {
+      const auto policy = instance.policy();
+      const auto trusted = policy->trusted.find(Namespace(name_space));
+      return trusted != policy->trusted.end() && trusted->second.central.contains(HostName("a.org"));
+    });
+  }
+
   ControllerSettings settings_;
+  test::TemporaryDirectory directory_;
   test::FakeApiServer server_;
   std::unique_ptr<Instance> instance_;
 };
@@ -229,6 +254,45 @@ TEST_F(ControllerTest, TwoReplicasAgreeAndRepairDrift) {
   server_.put(test::kRegistrationPath, test::kRegistration);
   EXPECT_TRUE(server_.wait_until(
       [&] { return test::trusted(first.certificate(), test::stored_cas(server_), std::chrono::system_clock::now()); }));
+}
+
+TEST_F(ControllerTest, NamespacesThatOptInAreTrustedOnceTheirBundleIsThere) {
+  allow_interception();
+  server_.put("/api/v1/namespaces/team-a", R"({"metadata":{"labels":{"nezha.io/inject":"true"}}})");
+  Instance& instance = start();
+  ASSERT_TRUE(await_ready(instance));
+  EXPECT_TRUE(await_trust(instance, "team-a"));
+  EXPECT_EQ(instance.policy()->intercept_addresses, std::vector<IpAddress>{IpAddress("10.96.0.10")});
+  EXPECT_FALSE(instance.policy()->trusted.contains(Namespace("team-b")));
+  instance.note_untrusted("team-b");
+  EXPECT_TRUE(await_trust(instance, "team-b"));
+  // Another replica learns it from the cluster.
+  const Instance second(server_, settings_);
+  EXPECT_TRUE(await_trust(second, "team-b"));
+}
+
+TEST_F(ControllerTest, InterceptionOffAsksForNothing) {
+  settings_.trust.enabled = false;
+  put_config(kConfig, "upstreams: [{name: data, hosts: [a.org], tls: intercept}]\n");
+  const Instance& instance = start();
+  ASSERT_TRUE(await_ready(instance));
+  EXPECT_EQ(server_.count("GET", "nezha-cache-tls"), 0u);
+  EXPECT_EQ(server_.count("GET", "trust"), 0u);
+}
+
+// A replica that starts with a configuration it cannot read knows no hosts, and takes nothing for unwanted.
+TEST_F(ControllerTest, ABrokenConfigurationRemovesNothing) {
+  allow_interception();
+  settings_.trust.removal_grace = std::chrono::seconds(0);
+  server_.put("/api/v1/namespaces/team-a", R"({"metadata":{"labels":{"nezha.io/inject":"true"}}})");
+  ASSERT_TRUE(await_trust(start(), "team-a"));
+  instance_.reset();
+  put_config(kConfig, "upstreams: none\n");
+  const std::string leaves = *server_.get("/api/v1/namespaces/nezha-system/secrets/nezha-cache-tls");
+  const Instance& instance = start();
+  ASSERT_TRUE(await_ready(instance));
+  ASSERT_TRUE(server_.wait_until([&] { return !events("nezha-system").empty(); }));
+  EXPECT_EQ(*server_.get("/api/v1/namespaces/nezha-system/secrets/nezha-cache-tls"), leaves);
 }
 
 TEST_F(ControllerTest, StopsWhileTheApiIsUnreachable) {
