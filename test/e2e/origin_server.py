@@ -1,4 +1,4 @@
-"""The data's real server, as far as the cluster can tell: origin_server.py ADDRESS PORT FOLDER
+"""The data's real server, as far as the cluster can tell: origin_server.py ADDRESS PORT FOLDER [CERTIFICATE KEY]
 
 Serves FOLDER/cifar (169,001,437 bytes) at /~kriz/cifar-100-python.tar.gz and 64 KiB made from the path at any other,
 with validators, HEAD and single ranges. Writes FOLDER/access.log, one JSON object per answered request; `bytes` counts
@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import re
+import ssl
 import sys
 import threading
 
@@ -114,6 +115,10 @@ def main():
     address, port, folder = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
     Handler.folder = folder
     server = http.server.ThreadingHTTPServer((address, port), Handler)
+    if len(sys.argv) > 5:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[4], sys.argv[5])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     print("ready", flush=True)
     server.serve_forever()
 

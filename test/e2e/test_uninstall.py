@@ -21,10 +21,25 @@ def until_nothing_is_left(cluster, namespace):
                lambda: f"left: {everything(cluster, namespace)}")
 
 
+def leave_a_bundle(cluster):
+    """As interception does in a namespace of users."""
+    config_map, = kube.example("upstreams.yaml")
+    data = config_map["data"]
+    data["config.yaml"] = data["config.yaml"].replace("tls: passthrough", "tls: intercept")
+    cluster.apply(config_map, {"apiVersion": "v1", "kind": "Namespace",
+                               "metadata": {"name": "bundled", "labels": {"nezha.io/inject": "true"}}})
+    kube.until("the namespace has its bundle", lambda: cluster.kubectl(
+        "get", "configmaps", "-n", "bundled", "-l", "nezha.io/trust=true", "-o", "name").split(), 60,
+        lambda: cluster.account(kube.NAMESPACE))
+
+
 def test_uninstall_leaves_nothing(cluster, release):
+    leave_a_bundle(cluster)
     cluster.delete("configmap", "nezha-config", "-n", kube.NAMESPACE)  # the admin's, not the chart's
     cluster.helm("uninstall", "nezha", "-n", kube.NAMESPACE, "--wait")
     until_nothing_is_left(cluster, kube.NAMESPACE)
+    kube.until("nothing is left in users' namespaces", lambda: not cluster.kubectl(
+        "get", "configmaps,secrets", "-A", "-l", "nezha.io/trust=true", "-o", "name").split(), 90)
     result = cluster.dry_run(kube.pod("later", {"nezha.io/inject": "true"}))
     assert not kube.aliases(result)
 
