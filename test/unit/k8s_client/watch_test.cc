@@ -12,8 +12,7 @@
 namespace nezha::k8s {
 namespace {
 
-const WatchOptions kFast{.backoff_first = std::chrono::milliseconds(1),
-                             .backoff_max = std::chrono::milliseconds(4)};
+const WatchOptions kFast{.backoff_first = std::chrono::milliseconds(1), .backoff_max = std::chrono::milliseconds(4)};
 
 std::string path_of(const std::string& name) { return "/api/v1/namespaces/team-a/configmaps/" + name; }
 
