@@ -122,7 +122,7 @@ class Watch::Loop {
     std::string page_token;
     do {
       NEZHA_TRY(ListPage page, list_page(page_token));
-      for (auto& object : page.items) snapshot[object->key] = reduced(std::move(object));
+      for (auto& object : page.items) snapshot[object->key] = reduced(object);
       if (snapshot.size() > options_.objects_max) {
         return fail(Remedy::kGiveUp, "more than " + std::to_string(options_.objects_max) + " objects match");
       }
@@ -191,11 +191,11 @@ class Watch::Loop {
   bool apply(Event& event) {
     if (event.type == Event::Type::kBookmark) return false;
     if (event.type == Event::Type::kDeleted) return state_.erase(event.object->key) != 0;
-    state_[event.object->key] = reduced(std::move(event.object));
+    state_[event.object->key] = reduced(event.object);
     return true;
   }
 
-  std::shared_ptr<const Object> reduced(std::shared_ptr<const Object> object) const {
+  std::shared_ptr<const Object> reduced(const std::shared_ptr<const Object>& object) const {
     if (!options_.reduce) return object;
     return std::make_shared<const Object>(
         Object{object->key, object->uid, object->resource_version, options_.reduce(object->json)});
