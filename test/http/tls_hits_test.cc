@@ -44,7 +44,9 @@ class PairFiles {
     write_file(folder_ / "tls.key", identity.key_pem);
     write_file(folder_ / "tls.crt", identity.certificate_pem);
   }
-  config::TlsSettings settings() const { return {{{(folder_ / "tls.crt").string(), (folder_ / "tls.key").string()}}}; }
+  config::TlsSettings settings() const {
+    return {{{(folder_ / "tls.crt").string(), (folder_ / "tls.key").string()}}, {}};
+  }
   const fs::path& folder() const { return folder_; }
 
  private:
@@ -352,6 +354,22 @@ TEST(TlsUpstream, ACertificateThatDoesNotHoldIs502WithTheReason) {
   const ClientAnswer answer = cache.ask(get("/o"));
   EXPECT_EQ(answer.status, 502);
   EXPECT_NE(answer.body.find("certificate does not hold: hostname mismatch"), std::string::npos) << answer.body;
+}
+
+// What was asked over the cache's certificate is fetched from a server that proves its name, or not at all.
+TEST(TlsUpstream, BehindAnInterceptedHostItsCertificateMustHoldToo) {
+  const PairFiles files({"data.example"});
+  const TlsOrigin origin({"another.example"}, response(200, "ETag: \"1\"\r\n", "a stranger's bytes"));
+  CacheOptions options = intercepting(files);
+  options.tls_endpoint = true;
+  options.upstream_roots_pem = authority().ca.certificate_pem;
+  CacheUnderTest cache(origin.port(), options);
+  TlsPeer peer = connect_tls(cache);
+  const ClientAnswer answer = peer.ask(get("/o"));
+  EXPECT_EQ(cache.metric("nezha_cache_tls_terminated_total"), 1);
+  EXPECT_EQ(answer.status, 502);
+  EXPECT_NE(answer.body.find("certificate does not hold: hostname mismatch"), std::string::npos) << answer.body;
+  EXPECT_EQ(answer.body.find("a stranger's bytes"), std::string::npos);
 }
 
 TEST(TlsUpstream, ABodyWithoutCloseNotifyIsNotWhole) {
