@@ -125,35 +125,60 @@ TEST_F(Away, AWriteThatEndsAfterTheCacheIsBackIsDroppedThere) {
   EXPECT_EQ(supervised.ask(get("/a")).body, "new");
 }
 
-// A TLS connection while no cache is there, and one to a name that is nobody's.
-TEST(SuperviseTls, IsRelayedByServerName) {
-  TestPki pki;
-  ListeningSocket listening = listen_loopback();
-  ScriptedOrigin origin([](OriginConnection& connection, const RecordedRequest&) { connection.close(); });
-  Supervised supervised(origin.port(), listening.port);
-  ASSERT_NO_FATAL_FAILURE(supervised.start());
-  supervised.send_away();
-  std::thread server([&] {
-    TlsPeer peer(Socket(::accept4(listening.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC)), pki.leaf({"tls.example"}));
-    std::string said;
-    if (!peer.handshake()) return;
-    peer.read_until(said, 4);
-    peer.send(said + said);
-    peer.goodbye();
-  });
-  TlsPeerOptions options;
-  options.name = "tls.example";
-  options.roots_pem = pki.ca.certificate_pem;
-  TlsPeer client(connect_loopback(supervised.process().tls_port()), options);
-  EXPECT_TRUE(client.handshake()) << client.failure();
-  EXPECT_TRUE(client.send("ping"));
-  std::string answer;
-  EXPECT_EQ(client.read_until(answer, 8), TlsPeer::End::kBytes);
-  EXPECT_EQ(answer, "pingping");
-  server.join();
-  options.name = "elsewhere.example";
-  TlsPeer stranger(connect_loopback(supervised.process().tls_port()), options);
-  EXPECT_FALSE(stranger.handshake());
+// TLS on both kinds of ports, by the cache and by the supervisor in its place; and a name that is nobody's.
+class SuperviseTls : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(supervised_.start()); }
+
+  TlsPeer connect(uint16_t port, const std::string& name) const {
+    TlsPeerOptions options;
+    options.name = name;
+    options.roots_pem = pki_.ca.certificate_pem;
+    return TlsPeer(connect_loopback(port), options);
+  }
+  // What the real server of tls.example makes of "ping".
+  std::string answer_by(uint16_t port) {
+    std::thread server([&] {
+      TlsPeer peer(Socket(::accept4(listening_.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC)),
+                   pki_.leaf({"tls.example"}));
+      std::string said;
+      if (!peer.handshake()) return;
+      peer.read_until(said, 4);
+      peer.send(said + said);
+      peer.goodbye();
+    });
+    TlsPeer client = connect(port, "tls.example");
+    EXPECT_TRUE(client.handshake()) << client.failure();
+    EXPECT_TRUE(client.send("ping"));
+    std::string answer;
+    EXPECT_EQ(client.read_until(answer, 8), TlsPeer::End::kBytes);
+    server.join();
+    return answer;
+  }
+  void expect_relayed() {
+    for (const uint16_t port : {supervised_.process().tls_port(), supervised_.process().relay_port()}) {
+      EXPECT_EQ(answer_by(port), "pingping");
+      EXPECT_FALSE(connect(port, "elsewhere.example").handshake());
+    }
+  }
+
+  TestPki pki_;
+  ListeningSocket listening_ = listen_loopback();
+  ScriptedOrigin origin_{[](OriginConnection& connection, const RecordedRequest&) { connection.close(); }};
+  Supervised supervised_{origin_.port(), listening_.port};
+};
+
+TEST_F(SuperviseTls, IsRelayedByServerName) {
+  supervised_.send_away();
+  expect_relayed();
+}
+
+TEST_F(SuperviseTls, IsRelayedByTheCacheWithTheSocketsItInherited) {
+  const size_t accepted = supervised_.accepted();
+  expect_relayed();
+  supervised_.kill_cache();
+  ASSERT_TRUE(supervised_.wait_back(accepted));
+  expect_relayed();
 }
 
 }  // namespace

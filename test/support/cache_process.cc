@@ -22,7 +22,8 @@ extern char** environ;
 namespace nezha::test {
 namespace {
 
-const std::string kListen = "listen: {http: [\"127.0.0.1:0\"], https: [\"127.0.0.1:0\"], admin: \"127.0.0.1:0\"}\n";
+const std::string kListen =
+    "listen: {http: [\"127.0.0.1:0\"], https: [\"127.0.0.1:0\"], relay: [\"127.0.0.1:0\"], admin: \"127.0.0.1:0\"}\n";
 
 std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -100,6 +101,7 @@ bool CacheProcess::wait_ready() {
     if (admin_port_ == 0) return false;
     http_port_ = port_in(text, "serving http address=");
     https_port_ = port_in(text, "serving or relaying tls by server name address=");
+    relay_port_ = port_in(text, " info relaying tls by server name address=");
     return true;
   });
   return ready && !ended;

@@ -38,6 +38,7 @@ class CacheProcess {
   pid_t id() const { return process_; }
   uint16_t port() const { return http_port_; }
   uint16_t tls_port() const { return https_port_; }
+  uint16_t relay_port() const { return relay_port_; }  // never intercepts
   // The value of a series on its admin port, 0 when there is none.
   double metric(const std::string& series) const;
 
@@ -52,7 +53,7 @@ class CacheProcess {
   const std::string config_path_, log_path_;
   const std::vector<std::string> environment_, arguments_, by_;
   pid_t process_ = -1;
-  std::atomic<uint16_t> http_port_{0}, https_port_{0}, admin_port_{0};
+  std::atomic<uint16_t> http_port_{0}, https_port_{0}, relay_port_{0}, admin_port_{0};
 };
 
 }  // namespace nezha::test
